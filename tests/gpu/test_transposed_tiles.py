@@ -43,7 +43,7 @@ def _check(function, *args, target="cuda:sm_80"):
     "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.int32, torch.int64]
 )
 def test_types_and_sizes(shape, dtype, emitted):
-    _check(lambda x: x.t() + 1, _values(*shape, dtype=dtype))
+    _check(lambda x: (x.t() + 1).contiguous(), _values(*shape, dtype=dtype))
     (tile,) = emitted
     assert tile.side == (64 if dtype.itemsize < 4 else 32)
 
@@ -59,7 +59,7 @@ def test_types_and_sizes(shape, dtype, emitted):
     ],
 )
 def test_permutations(shape, order, emitted):
-    _check(lambda x: x.permute(order) * 2, _values(*shape))
+    _check(lambda x: (x.permute(order) * 2).contiguous(), _values(*shape))
     assert len(emitted) == 1
 
 
@@ -67,7 +67,7 @@ def test_several_operands(emitted):
     """Some transposed, some not, some along one dim alone; a cast; what is behind the op; two results."""
     x, y, row, column = _values(40, 50), _values(50, 40, seed=1), _values(40, seed=2), _values(50, 1, seed=3)
     _check(lambda x, y, row, column: x.t() * y + row - column, x, y, row, column)
-    _check(lambda x, y: torch.relu(x.t() - y.t()).bfloat16(), x, _values(40, 50, seed=4))
+    _check(lambda x, y: torch.relu(x.t() - y.t()).bfloat16().contiguous(), x, _values(40, 50, seed=4))
     _check(lambda x, y: (x.t() * y, x.t() - y), x, y)
     _check(lambda x, y: x.t() * 2.0 + y, x.bfloat16(), y)
     assert len(emitted) == 4
@@ -81,14 +81,14 @@ def test_batches_that_stay_outside(emitted):
 
 
 def test_slices(emitted):
-    _check(lambda x: x[3:43, 5:69].t() + 1, _values(50, 70))
+    _check(lambda x: (x[3:43, 5:69].t() + 1).contiguous(), _values(50, 70))
 
 
 @pytest.mark.parametrize(
     ("function", "shape"),
     [
-        (lambda x: x.t() + 1, (8, 100)),
-        (lambda x: x.t() + 1, (100, 8)),
+        (lambda x: (x.t() + 1).contiguous(), (8, 100)),
+        (lambda x: (x.t() + 1).contiguous(), (100, 8)),
         (lambda x: x + 1, (64, 64)),
         (lambda x: x[:, :1].t() + x[:1], (64, 64)),
         (lambda x: x.t().sum(-1), (64, 64)),
@@ -104,7 +104,7 @@ def test_other_ops(function, shape, emitted):
 def test_infinities_and_nan():
     x = _values(40, 50)
     x[3, 7], x[39, 49], x[0, 0] = float("nan"), float("inf"), float("-inf")
-    executable = pipeline.compile(Function(lambda x: x.t() * 1.5), (x,), target="cuda:sm_80")
+    executable = pipeline.compile(Function(lambda x: (x.t() * 1.5).contiguous()), (x,), target="cuda:sm_80")
     torch.testing.assert_close(executable(x), x.t() * 1.5, equal_nan=True)
 
 

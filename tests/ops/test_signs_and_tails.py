@@ -99,15 +99,6 @@ def test_bits_of_unknown_sizes():
         assert torch.equal(executable(x)[0], Bits()(x)[0])
 
 
-def test_views_of_another_width_are_an_error():
-    class Halves(nn.Module):
-        def forward(self, x):
-            return x.view(torch.int16)
-
-    with pytest.raises(pipeline.errors.UnsupportedOpError, match="aten.view.dtype"):
-        pipeline.compile(Halves(), (torch.randn(2, 4),))
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_erfc_relative_to_itself(dtype):
     """Against float64 in eager; the smallest results are denormal, which have fewer bits."""
