@@ -86,6 +86,12 @@ def test_images_whose_channels_lie_last(name):
             assert [leaf.stride() for leaf in got] == [leaf.stride() for leaf in expected]
 
 
+@pytest.mark.parametrize("layout", [LAST, torch.contiguous_format])
+def test_what_is_returned_twice_is_one_tensor(layout):
+    first, second, _ = compiled(BESIDE_IMAGES["twice"], x := IMAGES.to(memory_format=layout))(x)
+    assert first.data_ptr() == second.data_ptr() and first.stride() == second.stride() == x.stride()
+
+
 def test_sums_of_what_is_permuted():
     x, y = torch.randn(1, 4, 3, 5).permute(0, 2, 3, 1), torch.randn(4, 3, 5).permute(1, 2, 0)
     got = torch.compile(torch.add, backend="pipeline")(x, y)

@@ -29,11 +29,8 @@ def test_truth_values_and_complex_numbers(source):
 
 
 def test_tensors_of_no_dim_and_of_nothing():
-    check(Function(lambda x, y: (x.view(torch.int32), y.view(torch.uint8), y.view(torch.float64))), *_small())
-
-
-def _small():
-    return torch.tensor(2.5), torch.randn(0, 4)
+    program = Function(lambda x, y: (x.view(torch.int32), y.view(torch.uint8), y.view(torch.float64)))
+    check(program, torch.tensor(2.5), torch.randn(0, 4))
 
 
 def test_what_is_written_through_them():

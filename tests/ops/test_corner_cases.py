@@ -243,8 +243,8 @@ def test_norms_of_all_elements():
 @pytest.mark.parametrize("sizes", [0, (0, 2), (3, 0)])
 def test_adaptive_pools_of_no_windows(sizes):
     def program(x):
-        one, *_ = sizes if isinstance(sizes, tuple) else (sizes,)
-        lines = F.adaptive_avg_pool1d(x[0], one), F.adaptive_max_pool1d(x[0], one)
+        size = sizes[0] if isinstance(sizes, tuple) else sizes
+        lines = F.adaptive_avg_pool1d(x[0], size), F.adaptive_max_pool1d(x[0], size)
         return *lines, F.adaptive_avg_pool2d(x, sizes), *F.adaptive_max_pool2d(x, sizes, return_indices=True)
 
     check(Function(program), torch.randn(2, 3, 4, 5))

@@ -21,7 +21,7 @@ from pipeline.frontend.capture.uneven_groups import uneven_indices
 from pipeline.frontend.fx_passes.simplify import simplify
 from pipeline.frontend.importer.fx_importer import import_graph
 from pipeline.frontend.importer.random_lowering import seed_marks
-from pipeline.frontend.importer.result_layouts import as_computed
+from pipeline.frontend.importer.result_layouts import Permutation, as_computed
 from pipeline.frontend.importer.supervised_lowering import lower_supervised
 from pipeline.frontend.importer.update_marks import update_marks
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
@@ -136,6 +136,7 @@ class GraphReader:
         self.outputs: list[Any] = list(next(node for node in graph.nodes if node.op == "output").args[0])
         self.raised: dict[str, int] = {}
         self._results: dict[Any, int] = {}
+        self._layouts: dict[fx.Node, tuple[fx.Node, Permutation | None]] = {}
 
     def read_argument(self, node: fx.Node, path: str, constant: Any) -> None:
         """Takes a placeholder for the next argument of the call; `constant` is its value if it is no tensor or int."""
@@ -170,7 +171,9 @@ class GraphReader:
         meta = value.meta["val"]
         if isinstance(meta, torch.Tensor):
             kind = self.type_of(meta, f"result {value.name}")
-            computed, permutation = as_computed(value, self.outputs)
+            if value not in self._layouts:  # a result that is there twice is one tensor
+                self._layouts[value] = as_computed(value, self.outputs)
+            computed, permutation = self._layouts[value]
             return Result("computed", self.result_number(computed), kind, permutation=permutation)
         if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
             return Result("computed", self.result_number(value))
