@@ -182,6 +182,21 @@ def test_torch_compile(folder):
     assert len(outcomes(folder)) == 1
 
 
+@torch.no_grad()
+def test_what_torch_knows_of_sizes_is_part_of_the_key(folder):
+    """Of equal graphs one has windows of which there is one beside the other, the other one above the other."""
+
+    def windows(x):
+        b, h, w = x.shape
+        return x.view(b, h // 4, 4, w // 4, 4).transpose(2, 3).reshape(b, -1, 16).relu()
+
+    torch._dynamo.reset()
+    code = torch.compile(windows, backend="pipeline", dynamic=True)
+    for h, w in ((16, 4), (4, 8), (8, 12)):
+        x = torch.randn(2, h, w)
+        assert torch.equal(code(x), windows(x))
+
+
 def test_without_the_cache(folder, monkeypatch):
     x = torch.randn(3, 7)
     assert not compiled(net(), x, cache=False)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.ir.element_types import element_bytes
+from pipeline.ir.iteration_space import IterationSpace
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
 
@@ -28,7 +29,8 @@ def insertion(op: ir.Operation) -> LinalgOp | None:
         loop if size == whole else loop - offset
         for loop, offset, size, whole in zip(identity.results, offsets, sizes, kind.shape, strict=True)
     ]
-    return LinalgOp(op, (ir.AffineMap.get(kind.rank, 0, source), identity), (False,) * kind.rank)
+    maps = (ir.AffineMap.get(kind.rank, 0, source), identity)
+    return LinalgOp(op, IterationSpace(maps, (False,) * kind.rank))
 
 
 def parts_of(last: ir.Operation) -> list[ir.Operation] | None:

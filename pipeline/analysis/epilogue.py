@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from pipeline.analysis.vectorizable import unsupported
+from pipeline.ir.iteration_space import IterationSpace
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import BUFFER_VIEWS, base, is_fill
 from pipeline.mlir import defining_op, ir
@@ -159,7 +159,7 @@ def _over(view: LinalgOp, into: dict[int, int], anchor: LinalgOp) -> LinalgOp:
         ir.AffineMap.get(moved.n_dims, 0, [expression.compose(moved) for expression in indexing.results])
         for indexing in view.maps
     )
-    return replace(view, maps=maps, reductions=anchor.reductions, anchor=anchor)
+    return LinalgOp(view.op, IterationSpace(maps, anchor.reductions), anchor)
 
 
 def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap | None, view: LinalgOp) -> bool:

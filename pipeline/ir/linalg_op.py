@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.ir.indexing_maps import coefficient, is_permutation, loop_of, loops_in, moves
+from pipeline.ir.indexing_maps import coefficient, loop_of, loops_in
+from pipeline.ir.iteration_space import IterationSpace, iteration_space
 from pipeline.mlir import ir, linalg, terminator
 
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
@@ -18,15 +19,23 @@ class LinalgOp:
 
     Attributes:
         op: the op.
-        maps: from loops to the indices of each operand, inputs first.
-        reductions: which loops are reductions.
+        space: the loops, and how each operand is read in them.
         anchor: the op whose loops these are, where that is another one.
     """
 
     op: ir.Operation
-    maps: tuple[ir.AffineMap, ...]
-    reductions: tuple[bool, ...]
+    space: IterationSpace
     anchor: LinalgOp | None = None
+
+    @property
+    def maps(self) -> tuple[ir.AffineMap, ...]:
+        """From loops to the indices of each operand, inputs first."""
+        return self.space.maps
+
+    @property
+    def reductions(self) -> tuple[bool, ...]:
+        """Which loops are reductions."""
+        return self.space.reductions
 
     @property
     def operands(self) -> ir.OpOperandList:
@@ -68,8 +77,8 @@ class LinalgOp:
         """Whether each result element is computed once, from the inputs alone; never of what has no body."""
         return (
             len(self.op.regions) > 0
-            and not any(self.reductions)
-            and all(is_permutation(self.maps[output]) for output in self.outputs)
+            and not self.space.has_reductions
+            and all(self.space.permutations[output] for output in self.outputs)
             and self.ignores_outputs
         )
 
@@ -79,17 +88,10 @@ class LinalgOp:
         arguments = self.body.arguments
         return not any(list(arguments[output].uses) for output in self.outputs)
 
-    @cached_property
+    @property
     def bounds(self) -> dict[int, tuple[int, int]]:
         """For each loop an (operand, dim) that it runs along; without loops that are bounded by no dim alone."""
-        if self.anchor is not None:
-            return self.anchor.bounds
-        found: dict[int, tuple[int, int]] = {}
-        for operand, indexing in enumerate(self.maps):
-            for dim, expression in enumerate(indexing.results):
-                if (loop := loop_of(expression)) is not None:
-                    found.setdefault(loop, (operand, dim))
-        return {loop: found[loop] for loop in range(self.loops) if loop in found}
+        return self.space.bounds if self.anchor is None else self.anchor.bounds
 
     @cached_property
     def sizes(self) -> tuple[int | None, ...]:
@@ -115,19 +117,11 @@ class LinalgOp:
 
     def moves(self, operand: int, loop: int) -> str:
         """How an operand moves with a loop, in the words of `indexing_maps.moves`."""
-        found = self._moves.get((operand, loop))
-        if found is None:
-            found = self._moves[operand, loop] = moves(self.maps[operand], loop)
-        return found
-
-    @cached_property
-    def _moves(self) -> dict[tuple[int, int], str]:
-        """What `moves` has found: emitters ask for every vector of a tile."""
-        return {}
+        return self.space.moves(operand, loop)
 
     def reads_once(self, operand: int) -> bool:
         """Whether every iteration reads another element of an operand."""
-        return is_permutation(self.maps[operand])
+        return self.space.permutations[operand]
 
 
 def structured(op: ir.Operation | None) -> LinalgOp | None:
@@ -135,9 +129,8 @@ def structured(op: ir.Operation | None) -> LinalgOp | None:
     if op is None or op.name not in _ELEMENTWISE:
         return None
     if op.name == "linalg.generic":
-        maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
-        kinds = str(op.attributes["iterator_types"]).split(",") if maps[0].n_dims else []  # one call for all of them
-        return LinalgOp(op, tuple(maps), tuple("reduction" in kind for kind in kinds))
+        attributes = op.attributes
+        return LinalgOp(op, iteration_space(attributes["indexing_maps"], attributes["iterator_types"]))
     rank = ir.ShapedType(op.operands[len(op.operands) - 1].type).rank
     identity = ir.AffineMap.get_identity(rank)
     dims = identity.results
@@ -149,7 +142,7 @@ def structured(op: ir.Operation | None) -> LinalgOp | None:
     else:
         added = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         source = ir.AffineMap.get(rank, 0, [dims[dim] for dim in range(rank) if dim not in added])
-    return LinalgOp(op, (source, identity), (False,) * rank)
+    return LinalgOp(op, IterationSpace((source, identity), (False,) * rank))
 
 
 def any_structured(op: ir.Operation | None) -> LinalgOp | None:
@@ -164,7 +157,7 @@ def any_structured(op: ir.Operation | None) -> LinalgOp | None:
     outputs = len(op.results) or len(terminator(op.regions[0].blocks[0]).operands)
     written = {expression for indexing in maps[-outputs:] for expression in indexing.results}
     loops = [ir.AffineDimExpr.get(dim) for dim in range(maps[0].n_dims)]
-    return LinalgOp(op, tuple(maps), tuple(loop not in written for loop in loops))
+    return LinalgOp(op, IterationSpace(tuple(maps), tuple(loop not in written for loop in loops)))
 
 
 def bounded(generic: ir.Operation) -> LinalgOp | None:

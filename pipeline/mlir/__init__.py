@@ -4,6 +4,7 @@ The bindings are those inside the `torch_mlir` wheel; two builds of MLIR do not 
 imports from here. Nothing in this room imports torch.
 """
 
+from pipeline.mlir.attribute_memo import attributes_remembered, remembered
 from pipeline.mlir.bindings import (
     PassManager,
     affine,
@@ -70,6 +71,7 @@ __all__ = [
     "PassManager",
     "Verification",
     "affine",
+    "attributes_remembered",
     "arith",
     "bufferization",
     "bytecode",
@@ -107,6 +109,7 @@ __all__ = [
     "refusal",
     "register_stablehlo",
     "remap_operands",
+    "remembered",
     "rewrite",
     "run_pipeline",
     "scf",

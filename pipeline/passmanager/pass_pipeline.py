@@ -22,7 +22,7 @@ from typing import Self, cast, get_args
 from pipeline import remarks, timing
 from pipeline.dialects.fusion import OPS
 from pipeline.errors import CompileError, OptionError
-from pipeline.mlir import Verification, ir, run_pipeline
+from pipeline.mlir import Verification, attributes_remembered, ir, run_pipeline
 from pipeline.mlir import verify as check
 from pipeline.passmanager import registry
 from pipeline.passmanager.parser import ROOT, PipelineParser
@@ -106,25 +106,13 @@ class PassPipeline:
         if (record := _record.get()) is not None:
             record.extend(steps)
         instrumentation = (*instrumentation, *_watchers.get())
-        if instrumentation:
-            for step in steps:
-                with timing.stage(step.pass_.name, is_pass=True):
-                    for op in step.targets(root):
-                        run_watched(step, op, instrumentation, verify != "never")
-            return
-        for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
-            if is_mlir:
-                steps_of_mlir = list(group)
-                with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir)), is_pass=True):
-                    run_pipeline(root, _nested(steps_of_mlir), verify="each" if verify == "each" else "never")
-                continue
-            for step in group:
-                verified = verify == "each" or (verify == "end" and not _is_of_the_house(step))
-                with timing.stage(step.pass_.name, is_pass=True):
-                    for op in step.targets(root):
-                        step.run(op, verified)
-        if verify == "end":
-            self._verify_end(root)
+        with attributes_remembered():
+            if instrumentation:
+                _run_watched(root, steps, instrumentation, verify)
+            else:
+                _run(root, steps, verify)
+                if verify == "end":
+                    self._verify_end(root)
 
     def _verify_end(self, root: ir.Operation) -> None:
         try:
@@ -142,6 +130,29 @@ class PassPipeline:
             if step.pass_.name in disable:
                 remarks.missed(step.pass_.name, root, "the pass is disabled")
         return [step for step in self.steps if step.pass_.name not in disable]
+
+
+def _run_watched(
+    root: ir.Operation, steps: Sequence[PipelineStep], instrumentation: Sequence[Instrumentation], verify: Verification
+) -> None:
+    for step in steps:
+        with timing.stage(step.pass_.name, is_pass=True):
+            for op in step.targets(root):
+                run_watched(step, op, instrumentation, verify != "never")
+
+
+def _run(root: ir.Operation, steps: Sequence[PipelineStep], verify: Verification) -> None:
+    for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
+        if is_mlir:
+            steps_of_mlir = list(group)
+            with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir)), is_pass=True):
+                run_pipeline(root, _nested(steps_of_mlir), verify="each" if verify == "each" else "never")
+            continue
+        for step in group:
+            verified = verify == "each" or (verify == "end" and not _is_of_the_house(step))
+            with timing.stage(step.pass_.name, is_pass=True):
+                for op in step.targets(root):
+                    step.run(op, verified)
 
 
 def usual_verification() -> Verification:

@@ -1,13 +1,14 @@
 """The registry of passes: ours, found by file in the rooms of `pipeline.passes`, and those of plugins.
 
-A file there that defines a `Pass` defines exactly one, and is named after it with `_` for `-`. MLIR's own passes are
-not in the registry; `pipeline.passmanager.mlir_passes` has their names, which no pass of ours may take.
+A file there that defines a `Pass` defines exactly one, and is named after it with `_` for `-`: it is loaded when the
+pass is asked for. MLIR's own passes are not in the registry; `pipeline.passmanager.mlir_passes` has their names, which
+no pass of ours may take.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
-import pkgutil
 import re
 from inspect import isabstract
 from pathlib import Path
@@ -30,28 +31,27 @@ _MANDATORY = re.compile(
 _lock = locks.recursive_lock()
 _classes: dict[str, type[Pass]] = {}
 _owners: dict[str, str] = {}
+_has_plugins = False
 
 
 def passes() -> dict[str, type[Pass]]:
     """All passes of ours and of plugins by name, sorted; raises `OptionError` if a plugin cannot be loaded."""
     with _lock:
-        return dict(sorted(_known().items()))
-
-
-def _known() -> dict[str, type[Pass]]:
-    with _lock:
-        if not _classes:
-            try:
-                _register_all()
-            except OptionError:
-                _classes.clear()  # so that the next call fails in the same way
-                raise
-        return _classes
+        for name in _files():
+            _load(name)
+        _load_plugins()
+        return dict(sorted(_classes.items()))
 
 
 def find(name: str) -> type[Pass] | None:
-    """The pass called `name`; None if there is none."""
-    return _known().get(name)
+    """The pass called `name`; None if there is none. Raises `OptionError` if a plugin cannot be loaded."""
+    found = _classes.get(name)
+    if found is None:
+        with _lock:
+            _load(name)
+            _load_plugins()
+            found = _classes.get(name)
+    return found
 
 
 def get(name: str) -> type[Pass]:
@@ -75,12 +75,12 @@ def all_names() -> list[str]:
 
 def is_pass(name: str) -> bool:
     """Whether `name` is a pass, of ours, of a plugin or of MLIR."""
-    return name in mlir_passes.PASSES or name in _known()
+    return name in mlir_passes.PASSES or find(name) is not None
 
 
 def is_mandatory(name: str) -> bool:
     """Whether no model may be compiled without the pass `name`."""
-    known = _known().get(name)
+    known = find(name)
     return _MANDATORY.fullmatch(name) is not None if known is None else known.mandatory
 
 
@@ -103,14 +103,33 @@ def load_plugin(path: str | Path) -> None:
             raise
 
 
-def _register_all() -> None:
-    for info in pkgutil.walk_packages(pipeline.passes.__path__, "pipeline.passes."):
-        module = importlib.import_module(info.name)
-        for cls in vars(module).values():
-            if isinstance(cls, type) and issubclass(cls, Pass) and cls.__module__ == info.name and not isabstract(cls):
-                _register({cls.name: cls}, info.name)
-    for plugin in plugins.plugins():
-        _register_plugin(plugin)
+@functools.cache
+def _files() -> dict[str, list[str]]:
+    """The modules in the rooms of passes, by what a pass in them would be called: some have what passes share."""
+    modules: dict[str, list[str]] = {}
+    for root in map(Path, pipeline.passes.__path__):
+        for path in sorted(root.rglob("*.py")):
+            module = ".".join(("pipeline.passes", *path.relative_to(root).with_suffix("").parts))
+            modules.setdefault(path.stem.replace("_", "-"), []).append(module)
+    return modules
+
+
+def _load(name: str) -> None:
+    """Registers our pass called `name`, if there is one."""
+    if name in _classes:
+        return
+    for module in _files().get(name, ()):
+        for cls in vars(importlib.import_module(module)).values():
+            if isinstance(cls, type) and issubclass(cls, Pass) and cls.__module__ == module and not isabstract(cls):
+                _register({cls.name: cls}, module)
+
+
+def _load_plugins() -> None:
+    global _has_plugins
+    if not _has_plugins:
+        for plugin in plugins.plugins():
+            _register_plugin(plugin)
+        _has_plugins = True  # not before, so that the next call fails in the same way
 
 
 def _register_plugin(plugin: plugins.Plugin) -> None:
@@ -119,6 +138,7 @@ def _register_plugin(plugin: plugins.Plugin) -> None:
         _check(cls, plugin.owner)
         if cls.name in classes and classes[cls.name] is not cls:
             raise _clash(cls.name, plugin.owner, plugin.owner)
+        _load(cls.name)  # a clash with one of ours is told whatever runs
         classes[cls.name] = cls
     _register(classes, plugin.owner)
 

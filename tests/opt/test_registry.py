@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from pipeline import plugins
@@ -68,3 +71,12 @@ def test_the_table_of_upstream_passes_is_that_of_the_wheel():
     for name, anchor in mlir_passes.PASSES.items():
         PassManager.parse(f"{'builtin.module' if anchor == 'any' else anchor}({name})", ctx)
     assert {"canonicalize", "cse", "linalg-fuse-elementwise-ops", "one-shot-bufferize"} <= mlir_passes.PASSES.keys()
+
+
+def test_passes_are_loaded_when_they_are_asked_for():
+    program = (
+        "import sys; from pipeline.passmanager import registry; registry.find('fuse-elementwise')\n"
+        "print([name for name in sys.modules if name.startswith('pipeline.passes.gpu.')], len(registry.passes()))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == f"[] {len(registry.passes())}\n"

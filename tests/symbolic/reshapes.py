@@ -175,6 +175,9 @@ CASES = [
         {
             "space to depth": (space_to_depth, "b 2 2*h 2*w"),
             "pixel unshuffle": (nn.PixelUnshuffle(2), "b 2 2*h 2*w"),
+            "pixel unshuffle by 3": (nn.PixelUnshuffle(3), "2 c 3*h 3*w"),
+            "pixel shuffle of channels": (nn.PixelShuffle(2), "2 4*c h w"),
+            "channel shuffle of channels": (nn.ChannelShuffle(2), "2 2*c h w"),
             "swin windows": (swin_windows, "b 4*h 4*w 8"),
             "patches": (patches, "b 2 2*h 2*w"),
             "patch unfold": (nn.Unfold(2, stride=2), "b 2 2*h 2*w"),

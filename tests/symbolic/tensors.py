@@ -94,6 +94,11 @@ def repeat_each(x: Tensor) -> Tensor:
     return x.repeat_interleave(3, dim=1)
 
 
+def variances(x: Tensor) -> tuple[Tensor, ...]:
+    """Of fewer numbers than what is taken off, too."""
+    return tuple(x.var(-1, correction=correction) for correction in (0, 1.3, 3, 10))
+
+
 CASES = [
     *cases(
         {
@@ -134,6 +139,7 @@ CASES = [
             "split": (lambda x: torch.cat(x.split([1, 3], -1)[::-1], -1), "b t 4"),
             "halves": (halves, "b 2*t 4"),
             "chunks": (chunks, "b 2*t 4"),
+            "variances": (variances, "b t"),
             "roll": (lambda x: x.roll(1, 1) + x.roll((1, -1), (0, 1)), "b t"),
             "rot90": (lambda x: torch.rot90(x, 1, (0, 1)) * 2, "b t"),
             "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), "b t"),

@@ -44,6 +44,7 @@ from pipeline.frontend.functionalize.idle_dropouts import alias_idle_dropouts
 from pipeline.frontend.functionalize.loop_results import results_are_new
 from pipeline.frontend.functionalize.op_by_op import decomposed
 from pipeline.frontend.functionalize.shared_elements import refuse_writes_to_shared_elements
+from pipeline.frontend.functionalize.strides_of_owners import stride_from_owners
 from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
 from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
@@ -151,7 +152,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
-        model = drop_zero_points(alias_idle_dropouts(model))
+        model = _rewritten(model)
         refuse_writes_to_shared_elements(model.graph_module)
         return purified(model)
     if args is None:
@@ -165,13 +166,18 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     args, kwargs = _distinct((args, kwargs))
     try:
         traceable = module_of_script(model, args, kwargs) if is_script else _module(model, len(args))
-        exported = drop_zero_points(alias_idle_dropouts(_export_module(traceable, args, kwargs, dynamic_shapes)))
+        exported = _rewritten(_export_module(traceable, args, kwargs, dynamic_shapes))
         refuse_writes_to_shared_elements(exported.graph_module)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:
         raise
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {name}: {explain(error)}") from cause(error)
+
+
+def _rewritten(exported: ExportedProgram) -> ExportedProgram:
+    """A program in which ops say themselves what functionalization would lose."""
+    return drop_zero_points(stride_from_owners(alias_idle_dropouts(exported)))
 
 
 def _module(model: Any, count: int) -> torch.nn.Module:

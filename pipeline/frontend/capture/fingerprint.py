@@ -16,6 +16,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
 
 from pipeline.frontend.capture.call_parameters import Parameters
 from pipeline.frontend.capture.pytree_nodes import tree_of
@@ -27,6 +28,9 @@ LITERAL_ELEMENTS = 64
 
 #: Whose operators mean the same in every process with the same version of torch, and of this package.
 NAMESPACES = ("aten", "prims", "prim", "pipeline")
+
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class _Opaque(Exception):
@@ -46,6 +50,7 @@ def exported_fingerprint(exported: ExportedProgram, parameters: Parameters) -> s
             *map(repr, exported.graph_signature.output_specs),
             *_weights(exported),
             *_module(exported.graph_module),
+            *_known_of_symbols(exported.graph_module),
         ]
     except _Opaque:
         return None
@@ -67,7 +72,8 @@ def graph_fingerprint(module: fx.GraphModule, weights: Mapping[str, str], mutate
 def graph_digest(module: fx.GraphModule) -> str | None:
     """Of the graph by itself, in 64 digits; None if it has no fingerprint."""
     try:
-        return hashlib.sha256("\n".join(_module(module)).encode()).hexdigest()
+        lines = [*_module(module), *_known_of_symbols(module)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
     except _Opaque:
         return None
 
@@ -97,6 +103,18 @@ def _module(module: fx.GraphModule) -> Iterator[str]:
             if node.op == "get_attr" and not isinstance(getattr(inner, str(node.target), None), fx.GraphModule):
                 raise _Opaque  # a tensor inside the graph
             yield _node(node)
+
+
+def _known_of_symbols(module: fx.GraphModule) -> Iterator[str]:
+    """What torch knows of the symbols in sizes: of equal texts, w // 4 may be 1 in one, which later steps find out."""
+    values = (node.meta.get("val") for node in module.graph.nodes)
+    leaves = [leaf for value in values for leaf in pytree.tree_leaves(value)]
+    numbers = [n for leaf in leaves for n in (leaf.shape if isinstance(leaf, torch.Tensor) else (leaf,))]
+    for environment in {id(n.node.shape_env): n.node.shape_env for n in numbers if isinstance(n, _SYMBOLS)}.values():
+        yield f"guards {[str(guard.expr) for guard in environment.guards]}"
+        yield f"equal {sorted((str(symbol), str(value)) for symbol, value in environment.replacements.items())}"
+        yield f"divisible {sorted(map(str, environment.divisible))}"
+        yield f"ranges {sorted((str(symbol), str(bounds)) for symbol, bounds in environment.var_to_range.items())}"
 
 
 def _node(node: fx.Node) -> str:
@@ -142,7 +160,7 @@ def _value(value: Any) -> str:
         return (
             f"{value.dtype}{tuple(map(str, value.shape))}{strides} {value.layout} {value.device} {value.requires_grad}"
         )
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, _SYMBOLS):
         return f"{type(value).__name__} {value.node.expr}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(_value, value))})"

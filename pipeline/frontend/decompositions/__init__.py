@@ -99,13 +99,13 @@ def _is_in_place(op: Any) -> bool:
 
 
 def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:
-    """total / (count - correction); NaN for a count of 0, of which torch knows nothing where sizes are symbolic."""
+    """total / max(count - correction, 0); NaN for a count of 0, which torch may not know where sizes are symbolic."""
     if isinstance(count, int):
         return total / max(count - correction, 0)
     if correction == 0:
         return total / count
     all_of_them, rest = (torch.full([], number, dtype=total.dtype) for number in (count, count - correction))
-    return total / count * (all_of_them / rest)
+    return total / count * (all_of_them / rest.clamp(min=0))
 
 
 def _var_mean(

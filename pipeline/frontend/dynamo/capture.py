@@ -15,6 +15,8 @@ from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 from torch._guards import TracingContext, detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
@@ -27,6 +29,7 @@ from pipeline.frontend.dynamo.traced_step import Boxed
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
 from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
+from pipeline.frontend.functionalize.strides_of_owners import graph_from_owners
 from pipeline.frontend.gradients.activations import activation_partition, joint_table
 from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.recurrent import taken_apart
@@ -111,7 +114,8 @@ class Capture:
         calls = self.code.run_forward, self.code.run_backward
         asked = self.steps.asked(*calls) if self.steps else contextlib.nullcontext()
         with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes(), asked:
-            self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
+            pure = _with_pure_regions(graph)
+            self.runtime: Callable[..., Any] = backend(pure if perhaps_trains else graph_from_owners(pure), inputs)
         tensors = (graph.named_parameters, graph.named_buffers)
         self.lifted = tuple(tensor for named in tensors for _, tensor in named(remove_duplicate=False))
         if self.steps is not None and self.steps.found is not None:
@@ -174,7 +178,7 @@ def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
         traces_without_modules(),
     ):
         trace = make_fx(
-            _Reshaping(graph).run,
+            _Reshaping(graph_from_owners(graph)).run,
             decomposition_table=dict(decomposition_table(random)),
             tracing_mode="symbolic",
             _allow_non_fake_inputs=True,
@@ -185,9 +189,26 @@ def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
 class _Reshaping(fx.Interpreter):
     """Runs a graph whose values may be laid out in other ways than those it was captured with."""
 
+    def __init__(self, graph: fx.GraphModule):
+        super().__init__(graph)
+        self._symbols: dict[Any, torch.SymInt] = {}
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An argument, whose sizes are what others are computed of."""
+        value = super().placeholder(target, args, kwargs)
+        sizes = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+        self._symbols |= {size.node.expr: size for size in sizes if isinstance(size, torch.SymInt)}
+        return value
+
     def run_node(self, n: fx.Node) -> Any:
         """What says how a value lies in memory is as it was captured: backward counts on that."""
-        return n.meta["val"] if n.target in _LAYOUT_OF_VALUES else super().run_node(n)
+        return self._of_arguments(n.meta["val"]) if n.target in _LAYOUT_OF_VALUES else super().run_node(n)
+
+    def _of_arguments(self, number: Any) -> Any:
+        """A number as this trace computes it: of an expression that nothing else computes, torch knows no node."""
+        if not isinstance(number, torch.SymInt) or not number.node.expr.free_symbols <= self._symbols.keys():
+            return number
+        return sympy_interp(OptimizedPythonReferenceAnalysis, self._symbols, number.node.expr)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """view(x) → reshape(x), which is the same where there is such a view."""

@@ -25,11 +25,14 @@ _WHOLE = (
     aten.convolution_backward.default,
 )
 
+#: Views stay views: what as_strided reads of one lies in memory that is not the view's.
+_VIEWS = (aten.as_strided.default, aten.unfold.default)
+
 
 def joint_table(random: str) -> Mapping[Any, Callable[..., Any]]:
     """What graphs of forward and backward together are taken apart to; `random` as of `decomposition_table`."""
     table = statistics_in_float32(decomposition_table(random))
-    return {op: function for op, function in table.items() if op not in _WHOLE}
+    return {op: function for op, function in table.items() if op not in (*_WHOLE, *_VIEWS)}
 
 
 def activation_partition(

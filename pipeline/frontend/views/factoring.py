@@ -63,7 +63,13 @@ def polynomial(size: int | torch.SymInt) -> sympy.Expr:
         for quotient in size.node.expr.atoms(FloorDiv)
         if environment.replace(Mod(*quotient.args)) in environment.divisible
     }
-    return sympy.expand(size.node.expr.xreplace(exact))
+    return sympy.expand(size.node.expr.xreplace(exact).replace(FloorDiv, _whole_or_floored))
+
+
+def _whole_or_floored(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
+    """A quotient, which may have become a whole number: c // (2 * (c / 4)) = 2."""
+    ratio = sympy.cancel(dividend / divisor)
+    return ratio if ratio.is_Integer else FloorDiv(dividend, divisor)
 
 
 def factor(before: Sequence[Any], after: Sequence[Any]) -> list[ReshapeStep]:

@@ -1,0 +1,106 @@
+"""as_strided of views: it reads the memory of the tensor that they are views of, which goes on behind them."""
+
+import pytest
+import torch
+import torch._dynamo
+from function_model import Function
+from numerics import check, differences
+from torch import as_strided
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+import pipeline
+
+#: Of x + 1: [2, 3, 20, 20].
+VIEWS = {
+    "strides": lambda y: as_strided(y, [2, 3, 2, 20, 12], [1200, 400, 160, 1, 20]),
+    "a part of strides": lambda y: as_strided(y, [6, 20, 20], [400, 1, 20])[2],
+    "a channel": lambda y: y[:, 1:2],
+    "an image": lambda y: y[1],
+    "a part": lambda y: y[:, 1],
+    "permuted": lambda y: y.permute(3, 0, 2, 1),
+    "windows": lambda y: y.unfold(2, 3, 2),
+    "a diagonal": lambda y: y.diagonal(0, 2, 3),
+    "expanded": lambda y: y[:1, :1, :1].expand(4, 5, 6, 20),
+    "one of several": lambda y: y.chunk(3, 1)[1],
+    "a view of a view": lambda y: y[1].view(3, -1)[1:].t(),
+    "itself": lambda y: y,
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def strided(view, offset=None):
+    """Of what begins where the view does, or at a place in memory."""
+    return lambda x: as_strided(view(x + 1), [3, 4], [20, 1], offset) * 2
+
+
+@pytest.mark.parametrize("offset", [None, 7])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_of_known_sizes(view, offset):
+    check(Function(strided(view, offset)), torch.randn(2, 3, 20, 20))
+
+
+@pytest.mark.parametrize("offset", [None, 7])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_of_symbolic_sizes(view, offset):
+    function, (first, second) = strided(view, offset), (torch.randn(2, 3, n, 20) for n in (20, 23))
+    with torch.no_grad():
+        code = torch.compile(function, backend="pipeline", dynamic=True)
+        assert torch.equal(code(first), function(first))
+        assert torch.equal(code(second), function(second))
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gradients_are_eagers(view, dynamic):
+    """Eager's are of the view's own elements alone."""
+    function, x = strided(view), torch.randn(2, 3, 20, 20)
+    mine, its = x.clone().requires_grad_(), x.clone().requires_grad_()
+    torch.compile(function, backend="pipeline", dynamic=dynamic)(mine).sin().sum().backward()
+    function(its).sin().sum().backward()
+    torch.testing.assert_close(mine.grad, its.grad)
+
+
+def test_of_exported_symbolic_sizes():
+    def program(x):
+        return strided(VIEWS["strides"])(x), strided(VIEWS["one of several"])(x), strided(VIEWS["a diagonal"])(x)
+
+    code = pipeline.compile(
+        Function(program), (torch.randn(2, 3, 20, 20),), dynamic_shapes=(({0: Dim.AUTO, 2: Dim.AUTO},),)
+    )
+    for shape in ((2, 3, 20, 20), (3, 3, 25, 20)):
+        x = torch.randn(shape)
+        assert not differences(code(x), program(x))
+
+
+def test_what_is_written_to_them():
+    def program(x):
+        y, z = x + 1, x + 2
+        part = as_strided(y[1], [3, 4], [20, 1])
+        part.add_(5)
+        channel = z[:, 1]
+        z.mul_(2)
+        return y, part, as_strided(channel, [3, 4], [20, 1])
+
+    x = torch.randn(2, 3, 20, 20)
+    check(Function(program), x)
+    with torch.no_grad():
+        got = torch.compile(program, backend="pipeline", dynamic=True)(x)
+    assert all(map(torch.equal, pytree.tree_leaves(got), pytree.tree_leaves(program(x))))
+
+
+def test_a_size_of_strides_that_backward_needs():
+    """The products of sizes that are strides are computed anew behind the decompositions."""
+
+    def program(x):
+        return as_strided(x.permute(3, 0, 2, 1), [3, 4], [20, 1]) * 2
+
+    x = torch.randn(2, 3, 20, 20, requires_grad=True)
+    torch.compile(program, backend="pipeline", dynamic=True)(x).sum().backward()
+    assert x.grad is not None and int((x.grad == 2).sum()) == 12
