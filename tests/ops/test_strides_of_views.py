@@ -104,3 +104,24 @@ def test_a_size_of_strides_that_backward_needs():
     x = torch.randn(2, 3, 20, 20, requires_grad=True)
     torch.compile(program, backend="pipeline", dynamic=True)(x).sum().backward()
     assert x.grad is not None and int((x.grad == 2).sum()) == 12
+
+
+RESULTS = {
+    "strides": lambda x, n: as_strided(x, (n, 3), (1, n)),
+    "strides from a place": lambda x, n: as_strided(x, (2, 3), (1, 2), n),
+    "a view of them": lambda x, n: as_strided(x, (n, 3, 2), (1, n, 4))[1:].transpose(0, 1),
+    "what is computed of them, too": lambda x, n: (y := as_strided(x, (n, 3), (1, n)), y * 2),
+}
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("function", RESULTS.values(), ids=RESULTS)
+def test_results_that_are_views_of_an_argument(function, trains):
+    """They lie in its memory, in the places that eager's do."""
+    x = torch.randn(8, 6).requires_grad_(trains)
+    code = torch.compile(function, backend="pipeline", dynamic=True)
+    for n in (2, 3):
+        for got, expected in zip(*map(pytree.tree_leaves, (code(x, n), function(x, n))), strict=True):
+            assert torch.equal(got, expected)
+            if expected._is_view():
+                assert got.stride() == expected.stride() and got.data_ptr() == expected.data_ptr()

@@ -35,9 +35,13 @@ from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
 from pipeline.frontend.gradients.foreach import fma, for_each
 from pipeline.frontend.gradients.grid_samples import grid_sampler_backward
+from pipeline.frontend.gradients.weight_norms import weight_norm_backward
 from pipeline.frontend.recurrent import RECURRENT
 
 aten = torch.ops.aten
+
+#: Views that are taken apart to copies; what as_strided reads of one lies in memory that a copy has not.
+COPIED_VIEWS = (aten.as_strided.default, aten.unfold.default)
 
 #: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
 _TORCHS = (
@@ -73,6 +77,7 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
     table[aten.convolution_backward.default] = convolution_backward
     table[aten._embedding_bag_backward.default] = embedding_bag_backward
     table[aten._embedding_bag_per_sample_weights_backward.default] = per_sample_weights_backward
+    table[aten._weight_norm_interface_backward.default] = weight_norm_backward
     table[aten.grid_sampler_2d_backward.default] = grid_sampler_backward
     table[aten.grid_sampler_3d_backward.default] = grid_sampler_backward
     table[aten.native_group_norm.default] = native_group_norm

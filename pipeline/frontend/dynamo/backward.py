@@ -12,8 +12,8 @@ from torch._dynamo.utils import counters
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.dynamo.called_part import CalledPart
-from pipeline.frontend.dynamo.capture import decomposed
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph
+from pipeline.frontend.dynamo.decomposed import decomposed
 from pipeline.frontend.dynamo.registry import register
 from pipeline.frontend.dynamo.static_inputs import Weights
 from pipeline.frontend.dynamo.step_cache import StepCache

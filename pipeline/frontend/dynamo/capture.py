@@ -8,21 +8,16 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 from torch._guards import TracingContext, detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.traceback import preserve_node_meta
-from torch.utils._sympy.interp import sympy_interp
-from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
 from pipeline.frontend.capture.lean_traces import lean_traces
-from pipeline.frontend.capture.traces_without_modules import traces_without_modules
-from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.dynamo.decomposed import decomposed, has_symbolic_strides, table_with_strides, views_of_inputs
 from pipeline.frontend.dynamo.python_kernels import replacements_first
 from pipeline.frontend.dynamo.step_cache import StepCache, step_cache
 from pipeline.frontend.dynamo.traced_step import Boxed
@@ -100,7 +95,7 @@ class Capture:
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         self.steps = step_cache(graph, inputs, keeps_activations, options, target) if perhaps_trains else None
         self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
-        whole = {} if perhaps_trains else decomposition_table(random)
+        whole = {} if perhaps_trains else table_with_strides(random)
         backend = aot_autograd(
             fw_compiler=self._take_forward,
             bw_compiler=self._take_backward,
@@ -125,7 +120,8 @@ class Capture:
         self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
-            self.graph = decomposed(self.graph, random)
+        if perhaps_trains or has_symbolic_strides(self.graph.graph):
+            self.graph = decomposed(self.graph, random, views_of_inputs(self.graph.graph))
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
         if self.steps is not None:
@@ -155,64 +151,6 @@ def _is_plain(graph: fx.GraphModule) -> bool:
 def _is_complex(node: fx.Node) -> bool:
     value = node.meta.get("example_value")
     return isinstance(value, torch.Tensor) and value.is_complex()
-
-
-#: What asks how a tensor lies in memory.
-_LAYOUT_OF_VALUES = (aten.sym_stride.int, aten.sym_storage_offset.default)
-
-
-def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
-    """A functional graph in the ops that can be lowered.
-
-    Of graphs with gradients that is done after forward and backward have been parted.
-    """
-    examples = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-    with (
-        torch.no_grad(),
-        torch._C._DisableAutocast(),
-        detect_fake_mode(examples) or contextlib.nullcontext(),
-        enable_python_dispatcher(),
-        preserve_node_meta(),
-        capturing,
-        lean_traces(),
-        traces_without_modules(),
-    ):
-        trace = make_fx(
-            _Reshaping(graph_from_owners(graph)).run,
-            decomposition_table=dict(decomposition_table(random)),
-            tracing_mode="symbolic",
-            _allow_non_fake_inputs=True,
-        )
-        return trace(*examples)
-
-
-class _Reshaping(fx.Interpreter):
-    """Runs a graph whose values may be laid out in other ways than those it was captured with."""
-
-    def __init__(self, graph: fx.GraphModule):
-        super().__init__(graph)
-        self._symbols: dict[Any, torch.SymInt] = {}
-
-    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An argument, whose sizes are what others are computed of."""
-        value = super().placeholder(target, args, kwargs)
-        sizes = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
-        self._symbols |= {size.node.expr: size for size in sizes if isinstance(size, torch.SymInt)}
-        return value
-
-    def run_node(self, n: fx.Node) -> Any:
-        """What says how a value lies in memory is as it was captured: backward counts on that."""
-        return self._of_arguments(n.meta["val"]) if n.target in _LAYOUT_OF_VALUES else super().run_node(n)
-
-    def _of_arguments(self, number: Any) -> Any:
-        """A number as this trace computes it: of an expression that nothing else computes, torch knows no node."""
-        if not isinstance(number, torch.SymInt) or not number.node.expr.free_symbols <= self._symbols.keys():
-            return number
-        return sympy_interp(OptimizedPythonReferenceAnalysis, self._symbols, number.node.expr)
-
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """view(x) → reshape(x), which is the same where there is such a view."""
-        return super().call_function(aten.reshape.default if target is aten.view.default else target, args, kwargs)
 
 
 def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:

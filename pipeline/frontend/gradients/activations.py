@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.decompositions import COPIED_VIEWS, decomposition_table
 from pipeline.frontend.gradients.kept_bases import keep_bases
 from pipeline.frontend.gradients.kept_layouts import keep_as_in_memory
 from pipeline.frontend.gradients.kept_values import keep_what_is_read
@@ -25,14 +25,11 @@ _WHOLE = (
     aten.convolution_backward.default,
 )
 
-#: Views stay views: what as_strided reads of one lies in memory that is not the view's.
-_VIEWS = (aten.as_strided.default, aten.unfold.default)
-
 
 def joint_table(random: str) -> Mapping[Any, Callable[..., Any]]:
     """What graphs of forward and backward together are taken apart to; `random` as of `decomposition_table`."""
     table = statistics_in_float32(decomposition_table(random))
-    return {op: function for op, function in table.items() if op not in (*_WHOLE, *_VIEWS)}
+    return {op: function for op, function in table.items() if op not in (*_WHOLE, *COPIED_VIEWS)}
 
 
 def activation_partition(
