@@ -52,3 +52,36 @@ func.func @kernel(%x: tensor<4xf32>) -> tensor<4xf32> {
   %b = call @f(%a, %e) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %b : tensor<4xf32>
 }
+
+// Two results of one call never share memory, in loops neither.
+
+// CHECK-LABEL: func.func @prepare
+// CHECK: %[[P:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: %[[Q:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: %[[R:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: call @h(%{{.*}}, %[[R]], %[[Q]], %[[P]])
+// CHECK-NOT: tensor.empty
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: %[[T:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: %[[U:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK-NEXT: func.call @h(%{{.*}}, %[[U]], %[[T]], %[[S]])
+// CHECK: return
+func.func private @h(tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+    -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+
+func.func @prepare(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %a:3 = call @h(%x, %e, %e, %e)
+      : (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+  %b = call @g(%a#0, %e) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %l = scf.for %i = %c0 to %n step %c1 iter_args(%s = %b) -> tensor<?xf32> {
+    %f = tensor.empty(%n) : tensor<?xf32>
+    %d:3 = func.call @h(%s, %f, %f, %f)
+        : (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+    scf.yield %d#2 : tensor<?xf32>
+  }
+  return %l, %a#1, %a#2 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}

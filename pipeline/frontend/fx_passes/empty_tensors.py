@@ -12,6 +12,7 @@ import sympy
 import torch
 from torch import fx
 from torch._ops import OpOverload
+from torch.utils._sympy.functions import FloorDiv, Max, Min
 
 from pipeline.errors import CaptureError
 
@@ -20,7 +21,13 @@ aten = torch.ops.aten
 _PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
 
 #: How parts of a size are put together.
-_OPERATORS = {sympy.Add: operator.add, sympy.Mul: operator.mul}
+_OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
+    sympy.Add: operator.add,
+    sympy.Mul: operator.mul,
+    FloorDiv: operator.floordiv,
+    Min: torch.sym_min,
+    Max: torch.sym_max,
+}
 
 
 def replace_empty_tensors(graph: fx.Graph) -> None:
@@ -76,7 +83,7 @@ def _is_known(value: torch.Tensor) -> bool:
 
 
 def _size_before(node: fx.Node, size: int | torch.SymInt) -> Any:
-    """The size in front of a node: a number, one of an earlier tensor, or a sum or product of such."""
+    """The size in front of a node: a number, one of an earlier tensor, or what is computed of such."""
     expression = size if isinstance(size, int) else size.node.expr
     return _number_before(node, sympy.sympify(expression))
 
@@ -88,7 +95,7 @@ def _number_before(node: fx.Node, expression: sympy.Expr) -> Any:
         found = _known_to(earlier, expression)
         if found is not None:
             return found
-    if not isinstance(expression, (sympy.Add, sympy.Mul)):
+    if expression.func not in _OPERATORS:
         raise CaptureError(f"the size {expression} of an empty tensor is none of an earlier tensor")
     parts = [_number_before(node, part) for part in expression.args]
     return functools.reduce(functools.partial(_combined, node.graph, _OPERATORS[expression.func]), parts)
@@ -108,7 +115,7 @@ def _known_to(node: fx.Node, expression: sympy.Expr) -> fx.Node | None:
 
 
 def _combined(graph: fx.Graph, function: Callable[[Any, Any], Any], one: Any, other: Any) -> fx.Node:
-    """A node of the sum or product of two numbers, of which one is a node."""
+    """A node of what is computed of two numbers, of which one is a node."""
     made = graph.call_function(function, (one, other))
     made.meta["val"] = function(*(part.meta["val"] if isinstance(part, fx.Node) else part for part in (one, other)))
     return made

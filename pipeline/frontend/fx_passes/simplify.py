@@ -82,12 +82,12 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     known_sizes_as_numbers(graph, is_region)
     complex_as_pairs(graph)
     check_numbers_that_select(graph)
+    replace_empty_tensors(graph)  # their sizes may be functions of others
     lower_numbers(graph)
     name_operators(graph)
     accumulate_in_summands(graph)
     compute_splats(graph)
     numbers_beside_floats(graph)
-    replace_empty_tensors(graph)
     own_views(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)

@@ -14,7 +14,7 @@ _ENTRIES = ("main", "prepare")
 
 @dataclass(frozen=True)
 class SeparateEmptyTensors(PatternPass):
-    """Give each op of @main and @prepare that writes to a tensor.empty of known size one of its own.
+    """Give each op of @main and @prepare that writes to a tensor.empty of known size one of its own for each operand.
 
     %e = tensor.empty()                   ->  %e = tensor.empty()
     %a = call @f(%x, %e)                      %a = call @f(%x, %e)
@@ -24,7 +24,8 @@ class SeparateEmptyTensors(PatternPass):
 
     One empty tensor, as cse leaves it, would be one buffer, needed from its first writer to its last. Each of two is
     needed as long as somebody reads it, and plan-memory has others lie there in between. Those of unknown size stay:
-    each would be an allocation.
+    each would be an allocation. But those operands of one call are separate in any case: one-shot-bufferize would have
+    several results of a call lie in the same memory.
     """
 
     name: ClassVar[str] = "separate-empty-tensors"
@@ -33,16 +34,23 @@ class SeparateEmptyTensors(PatternPass):
     def separate(self, empty: ir.Operation) -> bool:
         """Copies an empty tensor for every user but the first, in front of what has the user in the tensor's block."""
         value = empty.results[0]
-        if not ir.RankedTensorType(value.type).has_static_shape or not _is_of_entry(empty):
-            return False
         uses = [(use.owner.operation, use.operand_number) for use in value.uses]
-        if len(uses) < 2:
+        if not ir.RankedTensorType(value.type).has_static_shape or not _is_of_entry(empty):
+            uses = _again(uses)
+        elif len(uses) < 2:
             return False
         for user, number in uses:
             with before(_in_block(user, empty.block)):
                 user.operands[number] = clone(empty, {}).results[0]
-        empty.erase()
-        return True
+        if not list(value.uses):
+            empty.erase()
+        return bool(uses)
+
+
+def _again(uses: list[tuple[ir.Operation, int]]) -> list[tuple[ir.Operation, int]]:
+    """The uses by ops of which another use has come before."""
+    users = [user for user, _ in uses]
+    return [use for place, use in enumerate(uses) if use[0] in users[:place]]
 
 
 def _is_of_entry(op: ir.Operation) -> bool:
