@@ -46,12 +46,16 @@ class Part:
         """How many ops @main has, without constants and the return."""
         return len(ops_to_keep(self.module))
 
-    def positional(self) -> tuple[np.ndarray, ...]:
+    def positional(self) -> tuple[np.ndarray | int, ...]:
         """What @main is given by its caller, in order, in the dtypes of its arguments; not what @prepare computes."""
         main = function(self.module, "main")
         kinds = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs
         given = [pair for pair in zip(sources_of(main), kinds, strict=True) if pair[0].kind != "prepared"]
-        return tuple(np.asarray(value_of(source, self.call, ())).astype(own_dtype(kind)) for source, kind in given)
+        return tuple(_given(value_of(source, self.call, ()), kind) for source, kind in given)
+
+
+def _given(value: Any, kind: ir.Type) -> np.ndarray | int:
+    return np.asarray(value).astype(own_dtype(kind)) if isinstance(kind, ir.RankedTensorType) else int(value)
 
 
 def ops_to_keep(module: ir.Module) -> list[int]:

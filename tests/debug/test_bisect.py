@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 from cuda_simulator import SimulatedExecutable
+from function_model import Function
 from torch import nn
+from torch.export import Dim
 
 import pipeline
 from pipeline import debug, plugins
@@ -123,6 +125,15 @@ def test_passes_of_the_lowering(monkeypatch):
     found = debug.bisect(model, args)
     assert (found.kind, found.pass_name) == ("lowering", "tanh-to-erf")
     assert found.kernels and all("tanh" in kernel for kernel in found.kernels)
+
+
+def test_a_kernel_that_takes_a_size(monkeypatch):
+    from pipeline.targets.cpu import build
+
+    monkeypatch.setattr(build, "BUFFERIZE", f"{build.BUFFERIZE.rstrip()}, tanh-to-erf")
+    model, shapes = Function(lambda x: (torch.arange(x.shape[0]) * x.shape[0] + x).tanh()), (({0: Dim.DYNAMIC},),)
+    found = debug.bisect(model, (torch.randn(5),), dynamic_shapes=shapes)
+    assert (found.kind, found.pass_name) == ("lowering", "tanh-to-erf")
 
 
 def test_a_network_with_prepared_weights_that_no_kernel_is_to_blame_for_is_written_whole(monkeypatch, tmp_path):
