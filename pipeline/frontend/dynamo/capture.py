@@ -17,7 +17,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
 from pipeline.frontend.capture.lean_traces import lean_traces
-from pipeline.frontend.dynamo.decomposed import decomposed, has_symbolic_strides, table_with_strides, views_of_inputs
+from pipeline.frontend.dynamo.decomposed import (
+    decomposed,
+    has_symbolic_strides,
+    keep_views_of_inputs,
+    table_with_strides,
+)
 from pipeline.frontend.dynamo.python_kernels import replacements_first
 from pipeline.frontend.dynamo.step_cache import StepCache, step_cache
 from pipeline.frontend.dynamo.traced_step import Boxed
@@ -121,7 +126,8 @@ class Capture:
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
         if perhaps_trains or has_symbolic_strides(self.graph.graph):
-            self.graph = decomposed(self.graph, random, views_of_inputs(self.graph.graph))
+            keep_views_of_inputs(self.graph.graph)
+            self.graph = decomposed(self.graph, random)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
         if self.steps is not None:

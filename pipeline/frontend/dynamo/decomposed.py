@@ -29,6 +29,9 @@ aten = torch.ops.aten
 #: What asks how a tensor lies in memory.
 _LAYOUT_OF_VALUES = (aten.sym_stride.int, aten.sym_storage_offset.default)
 
+#: In the metadata of a node, which copies of graphs keep: it is not taken apart.
+_STAYS = "pipeline_stays"
+
 
 def table_with_strides(random: str) -> dict[Any, Callable[..., Any]]:
     """The decompositions but for that of as_strided: what is a view of an input, the caller's library computes."""
@@ -46,23 +49,21 @@ def _is_symbolic(call: fx.Node) -> bool:
     return any(isinstance(number, (fx.Node, torch.SymInt)) for number in (*sizes, *numbers))
 
 
-def views_of_inputs(graph: fx.Graph) -> frozenset[str]:
+def keep_views_of_inputs(graph: fx.Graph) -> None:
     """Makes results that are as_strided of inputs, or views of such, values of their own, of which nothing is computed.
 
-    Returns:
-        the names of these as_strided, which may stay: the caller's library computes views of inputs.
+    These as_strided are not taken apart: the caller's library computes views of inputs.
     """
     output = graph.output_node()
-    stay = set[str]()
     for result in output.all_input_nodes:
         chain = _views(result)
         if root(result).op != "placeholder" or not any(view.target is aten.as_strided.default for view in chain):
             continue
         copies = _copied(graph, chain, output)
         output.replace_input_with(result, copies[-1])
-        stay |= {copy.name for copy in copies if copy.target is aten.as_strided.default}
+        for copy in copies:
+            copy.meta[_STAYS] = True
     graph.eliminate_dead_code()
-    return frozenset(stay)
 
 
 def _copied(graph: fx.Graph, chain: list[fx.Node], place: fx.Node) -> list[fx.Node]:
@@ -83,8 +84,8 @@ def _views(value: fx.Node) -> list[fx.Node]:
     return chain[::-1]
 
 
-def decomposed(graph: fx.GraphModule, random: str = "philox", views: frozenset[str] = frozenset()) -> fx.GraphModule:
-    """A functional graph in the ops that can be lowered, but for `views`, the names of as_strided that stay.
+def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
+    """A functional graph in the ops that can be lowered, but for what `keep_views_of_inputs` has kept.
 
     Of graphs with gradients that is done after forward and backward have been parted.
     """
@@ -100,7 +101,7 @@ def decomposed(graph: fx.GraphModule, random: str = "philox", views: frozenset[s
         traces_without_modules(),
     ):
         trace = make_fx(
-            _Reshaping(graph_from_owners(graph), views).run,
+            _Reshaping(graph_from_owners(graph)).run,
             decomposition_table=table_with_strides(random),
             tracing_mode="symbolic",
             _allow_non_fake_inputs=True,
@@ -111,11 +112,10 @@ def decomposed(graph: fx.GraphModule, random: str = "philox", views: frozenset[s
 class _Reshaping(fx.Interpreter):
     """Runs a graph whose values may be laid out in other ways than those it was captured with."""
 
-    def __init__(self, graph: fx.GraphModule, views: frozenset[str]):
+    def __init__(self, graph: fx.GraphModule):
         super().__init__(graph)
-        self._views = views
         self._symbols: dict[Any, torch.SymInt] = {}
-        self._node: fx.Node | None = None
+        self._stays = False
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An argument, whose sizes are what others are computed of."""
@@ -126,7 +126,7 @@ class _Reshaping(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         """What says how a value lies in memory is as it was captured: backward counts on that."""
-        self._node = n
+        self._stays = _STAYS in n.meta
         return self._of_arguments(n.meta["val"]) if n.target in _LAYOUT_OF_VALUES else super().run_node(n)
 
     def _of_arguments(self, number: Any) -> Any:
@@ -137,7 +137,7 @@ class _Reshaping(fx.Interpreter):
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """view(x) → reshape(x), which is the same where there is such a view; as_strided is taken apart."""
-        if target is aten.as_strided.default and self._node is not None and self._node.name not in self._views:
+        if target is aten.as_strided.default and not self._stays:
             result = as_strided(*args, **kwargs)
             if result is not NotImplemented:
                 return result
