@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch._dynamo
 from torch.nn import functional as F
 
 POOLS = {
@@ -14,14 +13,6 @@ POOLS = {
     "area": lambda x, n: F.interpolate(x, (n, n), mode="area"),
     "average": lambda x, n: F.avg_pool1d(x.flatten(0, -3), n, n - 1, 1),
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("function", POOLS.values(), ids=POOLS)

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-import torch._dynamo
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
@@ -26,14 +25,6 @@ NORMS = {
     "in a dtype": lambda x, wide: aten.norm.ScalarOpt_dtype(x, 1, dtype=wide),
     "along a dim in a dtype": lambda x, wide: aten.norm.ScalarOpt_dim_dtype(x, 0.5, [0], True, dtype=wide),
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
-import torch._dynamo
+from dynamo_state import fresh_dynamo
 from function_model import Function
 from numerics import check
 from torch.nn.functional import pixel_shuffle, pixel_unshuffle
+
+__all__ = ["fresh_dynamo"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool], ids=str)
@@ -29,20 +31,19 @@ def test_every_rank_and_factor(shape, factor):
 @pytest.mark.parametrize("function", [pixel_shuffle, pixel_unshuffle])
 @pytest.mark.parametrize("trains", [False, True])
 def test_symbolic_sizes(function, trains):
-    torch._dynamo.reset()
     code = torch.compile(lambda x: function(x, 4).sin(), backend="pipeline", dynamic=True)
     for shape in ((1, 16, 8, 12), (2, 32, 16, 4), (3, 48, 4, 8)):
-        mine, its = (torch.linspace(-1, 1, x.numel()).view(shape) for x in [torch.empty(shape)] * 2)
-        mine.requires_grad_(trains), its.requires_grad_(trains)
+        x = torch.randn(shape)
+        mine, its = x.clone().requires_grad_(trains), x.clone().requires_grad_(trains)
         got, expected = code(mine), function(its, 4).sin()
         torch.testing.assert_close(got, expected)
         if trains:
-            got.square().sum().backward(), expected.square().sum().backward()
+            got.square().sum().backward()
+            expected.square().sum().backward()
             torch.testing.assert_close(mine.grad, its.grad)
 
 
 def test_sizes_that_do_not_divide():
-    torch._dynamo.reset()
     code = torch.compile(lambda x: pixel_unshuffle(x, 2), backend="pipeline", dynamic=True)
     code(torch.randn(2, 3, 4, 6))
     with pytest.raises(RuntimeError, match="invalid for input of size"):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-import torch._dynamo
+from dynamo_state import fresh_dynamo
 from function_model import Function
 from numerics import check, differences
 from torch import as_strided
@@ -10,6 +10,8 @@ from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 import pipeline
+
+__all__ = ["fresh_dynamo"]
 
 #: Of x + 1: [2, 3, 20, 20].
 VIEWS = {
@@ -26,13 +28,6 @@ VIEWS = {
     "a view of a view": lambda y: y[1].view(3, -1)[1:].t(),
     "itself": lambda y: y,
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def strided(view, offset=None):

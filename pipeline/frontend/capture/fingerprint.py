@@ -29,7 +29,6 @@ LITERAL_ELEMENTS = 64
 #: Whose operators mean the same in every process with the same version of torch, and of this package.
 NAMESPACES = ("aten", "prims", "prim", "pipeline")
 
-
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -107,7 +106,8 @@ def _module(module: fx.GraphModule) -> Iterator[str]:
 
 def _known_of_symbols(module: fx.GraphModule) -> Iterator[str]:
     """What torch knows of the symbols in sizes: of equal texts, w // 4 may be 1 in one, which later steps find out."""
-    values = (node.meta.get("val") for node in module.graph.nodes)
+    graphs = (inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule))
+    values = (node.meta.get("val") for graph in graphs for node in graph.nodes)
     leaves = [leaf for value in values for leaf in pytree.tree_leaves(value)]
     numbers = [n for leaf in leaves for n in (leaf.shape if isinstance(leaf, torch.Tensor) else (leaf,))]
     for environment in {id(n.node.shape_env): n.node.shape_env for n in numbers if isinstance(n, _SYMBOLS)}.values():

@@ -6,16 +6,16 @@ nothing beyond it, and what it has lies elsewhere.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 from torch import fx
 from torch.export import ExportedProgram
-from torch.utils._sympy.interp import sympy_interp
-from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 
-from pipeline.errors import PipelineError
 from pipeline.frontend.functionalize.idle_dropouts import copy_of_graph
+from pipeline.frontend.views.factoring import polynomial
+from pipeline.frontend.views.symbolic_sizes import SymbolicSizes
 
 aten = torch.ops.aten
 
@@ -73,32 +73,15 @@ def _rewrite(module: fx.GraphModule) -> None:
 
 
 def _offset(view: fx.Node, call: fx.Node) -> Any:
-    """Where a view begins in memory: a number, or a node in front of `call` that computes it of sizes of arguments."""
+    """Where a view begins in memory: a number, or a node in front of `call` that computes it of sizes."""
     offset = _value(view).storage_offset()
     if isinstance(offset, int):
         return offset
-    graph, key = call.graph, "val" if "val" in view.meta else "example_value"
-    last = call.prev
-    with graph.inserting_before(call):
-        sizes = {symbol: fx.Proxy(_size(graph, symbol, key)) for symbol in offset.node.expr.free_symbols}
-        number = sympy_interp(OptimizedPythonReferenceAnalysis, sizes, offset.node.expr).node
-    while (last := last.next) is not call:
-        if key not in last.meta:
-            args = fx.map_arg(last.args, lambda read: read.meta[key])
-            last.meta[key] = last.target(*args)
-    return number
-
-
-def _size(graph: fx.Graph, symbol: Any, key: str) -> fx.Node:
-    """A node that is a size of an argument."""
-    for node in graph.find_nodes(op="placeholder"):
-        value = node.meta.get(key)
-        if isinstance(value, torch.SymInt) and value.node.expr == symbol:
-            return node
-        for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
-            if isinstance(size, torch.SymInt) and size.node.expr == symbol:
-                return graph.call_function(aten.sym_size.int, (node, dim))
-    raise PipelineError(f"as_strided of a view whose place in memory depends on {symbol}, no size of an argument")
+    sizes = SymbolicSizes(call.graph, "val" if "val" in view.meta else "example_value")
+    for node in itertools.takewhile(lambda node: node is not call, call.graph.nodes):
+        sizes.visit(node)
+    with call.graph.inserting_before(call):
+        return sizes.size(polynomial(offset), call)
 
 
 def _owner(node: fx.Node) -> fx.Node:

@@ -24,17 +24,19 @@ Size: TypeAlias = "int | fx.Node"
 class SymbolicSizes:
     """Computes expressions in the symbols of a graph from the nodes that were visited before.
 
-    Nodes are made at the graph's insertion point, which must not be in front of the last node visited.
+    Nodes are made at the graph's insertion point, which must not be in front of the last node visited. Their values
+    stand in their metadata under `key`: dynamo has another one than traces.
     """
 
-    def __init__(self, graph: fx.Graph):
+    def __init__(self, graph: fx.Graph, key: str = "val"):
         self._graph = graph
+        self._key = key
         self._numbers: dict[sympy.Expr, Size] = {}
         self._places: dict[sympy.Expr, tuple[fx.Node, int]] = {}
 
     def visit(self, node: fx.Node) -> None:
         """Remembers a number, or the sizes of a tensor."""
-        value = node.meta.get("val")
+        value = node.meta.get(self._key)
         if isinstance(value, torch.SymInt):
             self._numbers.setdefault(polynomial(value), node)
         elif isinstance(value, torch.Tensor):
@@ -84,12 +86,12 @@ class SymbolicSizes:
         return functools.reduce(functools.partial(self._call, origin, function), sizes)
 
     def _call(self, origin: fx.Node, function: Any, *arguments: Any) -> Size:
-        values = [argument.meta["val"] if isinstance(argument, fx.Node) else argument for argument in arguments]
+        values = [argument.meta[self._key] if isinstance(argument, fx.Node) else argument for argument in arguments]
         value = function(*values)
         if isinstance(value, int):
             return value
         node = self._graph.call_function(function, arguments)
-        node.meta = {**origin.meta, "val": value}
+        node.meta = {**origin.meta, self._key: value}
         node.meta.pop("tensor_meta", None)
         return node
 
