@@ -104,10 +104,6 @@ def ctc_loss(y):
     return nn.functional.ctc_loss(y.log_softmax(-1)[:, None], torch.tensor([[1, 2, 3]]), *lengths)
 
 
-def resized(y):
-    return nn.functional.interpolate(y[None, None], size=(3, 5), mode="bilinear", antialias=True)
-
-
 FUNCTIONS = {
     "solve from the right": (lambda y: torch.linalg.solve(positive(y), y, left=False), "linalg_solve"),
     "matrix_exp": (torch.linalg.matrix_exp, "linalg_matrix_exp"),
@@ -119,7 +115,6 @@ FUNCTIONS = {
     "custom": (lambda y: torch.ops.pipeline_tests.doubled(y), "doubled"),
     "custom that writes": (incremented, "auto_functionalized"),
     "poisson": (lambda y: torch.poisson(y.abs()), "poisson"),
-    "antialias": (resized, "_upsample_bilinear2d_aa"),
     "float8": (lambda y: y.to(torch.float8_e4m3fn).float(), "convert_element_type"),
     "detection": (lambda y: y[torch.ops.pipeline_tests.keep(y - 1)], "keep"),
 }

@@ -58,7 +58,8 @@ def pipeline_backend(
     except NotDirectError as reason:
         known = weights if capture.takes_inputs else _inside(graph, capture)
         return _through_runtime(capture, owner, compile_graph, known, str(reason))
-    code = CompiledGraph(CalledPart.of(capture.graph, form.outputs, form.mutated, form.own), weights, compile_graph)
+    part = CalledPart.of(capture.graph, form.outputs, form.mutated, form.own, form.detached)
+    code = CompiledGraph(part, weights, compile_graph)
     register(owner, code)
     _count("direct")
     call = (lambda *inputs: code(*lifted, *inputs)) if lifted else code
@@ -128,7 +129,10 @@ def _forward(capture: Capture, weights: Weights) -> BoundPart:
         return capture.steps.found.forward
     dear = weights_of_convolutions(capture.graph) if capture.keeps_activations else set(weights)
     outputs = capture.graph.graph.output_node().args[0]
-    return BoundPart(CalledPart.of(capture.graph, outputs), tuple(number for number in weights if number in dear))
+    # torch.autograd.Function says which of these are views that carry gradients, and makes others of a tensor's that do
+    detached = range(len(outputs)) if capture.trains else ()
+    part = CalledPart.of(capture.graph, outputs, detached=detached)
+    return BoundPart(part, tuple(number for number in weights if number in dear))
 
 
 def _count(what: str) -> None:

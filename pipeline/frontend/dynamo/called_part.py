@@ -38,6 +38,7 @@ class CalledPart:
         outputs: Sequence[Any],
         mutated: Sequence[tuple[int, fx.Node]] = (),
         own: Collection[int] = (),
+        detached: Collection[int] = (),
     ) -> CalledPart:
         """What computes some values of a graph.
 
@@ -46,11 +47,12 @@ class CalledPart:
             outputs: the values of the graph that a call returns.
             mutated: the number and the new value of each input that a call writes to.
             own: the numbers of the outputs that lie in no input's memory.
+            detached: the numbers of those that autograd does not know as views.
         """
         placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
         numbers = {node: number for number, node in enumerate(placeholders)}
         lies_in = {**numbers, **{value: number for number, value in mutated if value not in numbers}}
-        plan, results = plan_outputs(outputs, lies_in, own)
+        plan, results = plan_outputs(outputs, lies_in, own, detached)
         targets = [placeholders[number] for number, _ in mutated]
         module, kept = _part(graph, [*(value for _, value in mutated), *results], targets)
         inputs = tuple((numbers[node], name) for node, name in kept)

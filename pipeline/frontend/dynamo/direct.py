@@ -31,11 +31,13 @@ class DirectForm:
         outputs: the values that it returns.
         mutated: the number and the new value of each input that it writes to.
         own: the numbers of the outputs that lie in no input's memory.
+        detached: the numbers of those that carry no gradients, and lie in the memory of an input that does.
     """
 
     outputs: tuple[Any, ...]
     mutated: tuple[tuple[int, fx.Node], ...]
     own: frozenset[int]
+    detached: frozenset[int]
 
 
 def direct_form(capture: Capture) -> DirectForm:
@@ -55,16 +57,18 @@ def direct_form(capture: Capture) -> DirectForm:
     mutated = tuple(zip(written, values[: len(written)], strict=True))
     homes = {node: number for number, node in enumerate(placeholders)}
     homes = {**{value: number for number, value in mutated}, **homes}
-    outputs, own = [], set()
+    outputs, own, detached = [], set(), set()
     for number, (value, info) in enumerate(zip(values[len(written) :], facts.output_info, strict=True)):
         outputs.append(placeholders[_base(info)] if info.output_type == OutputType.is_input else value)
         if info.output_type in _OWN:
             own.add(number)
         elif info.output_type == OutputType.alias_of_input:
             _check(_home(value, homes) != info.base_idx, "a result is a view of an input that the graph does not show")
+            if facts.input_info[_base(info)].requires_grad and not info.requires_grad:
+                detached.add(number)
         else:
             _check(info.output_type != OutputType.is_input, "some of its results share memory and carry gradients")
-    return DirectForm(tuple(outputs), mutated, frozenset(own))
+    return DirectForm(tuple(outputs), mutated, frozenset(own), frozenset(detached))
 
 
 def _check(condition: bool, reason: str) -> None:

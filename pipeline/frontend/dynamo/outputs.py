@@ -107,7 +107,7 @@ class OutputPlan:
 
 
 def plan_outputs(
-    outputs: Sequence[Any], inputs: Mapping[fx.Node, int], own: Collection[int] = ()
+    outputs: Sequence[Any], inputs: Mapping[fx.Node, int], own: Collection[int] = (), detached: Collection[int] = ()
 ) -> tuple[OutputPlan, tuple[fx.Node, ...]]:
     """Plans the outputs of a graph: how they are made, and the values of it that the code computes.
 
@@ -115,8 +115,9 @@ def plan_outputs(
         outputs: the graph's values.
         inputs: the number of the input in whose memory a value lies: placeholders, and what is written to inputs.
         own: the numbers of the outputs that lie in no input's memory, even if the graph has them do so.
+        detached: the numbers of those that autograd does not know as views, although the graph has views.
     """
-    return _Planner(outputs, inputs).plan(own)
+    return _Planner(outputs, inputs).plan(own, detached)
 
 
 class _Planner:
@@ -130,9 +131,12 @@ class _Planner:
         bases = [root(value) for value in dict.fromkeys(filter(_is_tensor, outputs))]
         self._shared = {base for base in bases if bases.count(base) > 1}
 
-    def plan(self, own: Collection[int]) -> tuple[OutputPlan, tuple[fx.Node, ...]]:
+    def plan(self, own: Collection[int], detached: Collection[int]) -> tuple[OutputPlan, tuple[fx.Node, ...]]:
         """The plan of all outputs, and what it wants computed."""
         origins = [self._output(value, number in own) for number, value in enumerate(self._outputs)]
+        for number in detached:
+            if isinstance(origins[number], Replayed):
+                origins[number] = Replayed(torch.ops.aten.detach.default, (origins[number],))
         return OutputPlan(len(self._results), tuple(origins), self._strides), tuple(self._results)
 
     def _output(self, value: Any, own: bool) -> Origin:

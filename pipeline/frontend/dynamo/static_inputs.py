@@ -17,12 +17,13 @@ Weights = dict[int, tuple[str, torch.Tensor]]
 def weights_of(graph: fx.GraphModule) -> Weights:
     """The weights among the inputs of dynamo's graph.
 
-    Tensors that code cannot bind, for nothing tells when they change, are none of them.
+    Tensors that code cannot bind, for nothing tells when they change, are none of them. Nor are those of symbolic
+    sizes: they are other tensors, of other sizes, from call to call.
     """
     found: Weights = {}
     names: set[str] = set()
     for number, node in enumerate(_placeholders(graph)):
-        if _is_static(node) and _can_be_bound(_example(node)):
+        if _is_static(node) and _can_be_bound(_example(node)) and _has_known_sizes(node.meta.get("example_value")):
             found[number] = (_name(node, names), _example(node))
     return found
 
@@ -44,9 +45,10 @@ def weights_inside(graph: fx.GraphModule, inner: fx.GraphModule) -> Weights:
                 if _can_be_bound(tensor):
                     found[place] = (".".join([name, *part]), tensor)
         number += len(parts)
-    if number != len(taken) or not all(_is_like(tensor, taken[place]) for place, (_, tensor) in found.items()):
+    if number != len(taken):
         return {}
-    return found
+    found = {place: weight for place, weight in found.items() if _has_known_sizes(taken[place].meta.get("val"))}
+    return found if all(_is_like(tensor, taken[place]) for place, (_, tensor) in found.items()) else {}
 
 
 def _placeholders(graph: fx.GraphModule) -> list[fx.Node]:
@@ -81,6 +83,11 @@ def _is_like(tensor: torch.Tensor, node: fx.Node) -> bool:
     """Whether a tensor has the shape and the dtype that a graph was captured with."""
     kind = node.meta.get("val")
     return isinstance(kind, torch.Tensor) and kind.dtype == tensor.dtype and tuple(kind.shape) == tuple(tensor.shape)
+
+
+def _has_known_sizes(kind: Any) -> bool:
+    """Whether no size or stride of what an input was captured as is a symbol."""
+    return not isinstance(kind, torch.Tensor) or all(isinstance(size, int) for size in (*kind.shape, *kind.stride()))
 
 
 def _name(node: fx.Node, taken: set[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pipeline.frontend.decompositions.replacements import (
     adaptive_pooling,
     affine_grids,
+    antialiasing,
     arithmetic,
     bit_views,
     comparisons,
@@ -43,6 +44,7 @@ __all__ = [
     "REPLACEMENTS",
     "adaptive_pooling",
     "affine_grids",
+    "antialiasing",
     "arithmetic",
     "bit_views",
     "comparisons",

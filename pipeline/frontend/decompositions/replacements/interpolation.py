@@ -78,6 +78,11 @@ def _along(x: Tensor, dim: int, sources: Tensor, kernel: Kernel) -> Tensor:
         same = taps[tap] == taps[tap + 1]
         weights[tap + 1] = torch.where(same, weights[tap] + weights[tap + 1], weights[tap + 1])
         weights[tap] = torch.where(same, torch.zeros_like(weights[tap]), weights[tap])
+    return weighted_bytes(x, dim, taps, weights)
+
+
+def weighted_bytes(x: Tensor, dim: int, taps: list[Tensor], weights: list[Tensor]) -> Tensor:
+    """The sums along `dim` of the bytes at the taps times the weights, [wanted] each, in fixed-point arithmetic."""
     bits = _bits(torch.stack(weights).amax())
     shape = [-1 if index == dim else 1 for index in range(x.dim())]
     total = torch.bitwise_left_shift(torch.ones_like(bits), bits - 1)

@@ -15,7 +15,7 @@ from pipeline.frontend.decompositions.replacements.adaptive_pooling import windo
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
 
 
-def _transposed(gradient: Tensor, matrices: Sequence[Tensor]) -> Tensor:
+def transposed_products(gradient: Tensor, matrices: Sequence[Tensor]) -> Tensor:
     """gradient: [.., o1, o2], matrices [o1, i1] and [o2, i2] → [.., i1, i2], summed in float32 at least."""
     wide = torch.float64 if gradient.dtype == torch.float64 else torch.float32
     result = gradient.to(wide)
@@ -91,7 +91,7 @@ def _averages(
             x.shape[-count:], gradient.shape[-count:], kernels, strides, paddings, strict=True
         )
     ]
-    return _transposed(gradient / (divisor_override or 1), matrices)
+    return transposed_products(gradient / (divisor_override or 1), matrices)
 
 
 @replaces(aten._adaptive_avg_pool2d_backward.default)
@@ -108,7 +108,7 @@ def adaptive_avg_pool3d_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 def _adaptive_averages(count: int, gradient: Tensor, x: Tensor) -> Tensor:
     inside = [windows(size, wanted) for size, wanted in zip(x.shape[-count:], gradient.shape[-count:], strict=True)]
-    return _transposed(gradient, [matrix / matrix.sum(1, keepdim=True).to(torch.float64) for matrix in inside])
+    return transposed_products(gradient, [matrix / matrix.sum(1, keepdim=True).to(torch.float64) for matrix in inside])
 
 
 def _nearest_matrix(size: Any, wanted: Any, scale: float | None, offset: float) -> Tensor:
@@ -123,7 +123,7 @@ def _of_nearest(offset: float, count: int) -> Any:
         """upsample_nearest2d_backward(g) → A' g B, see the module."""
         given = scales or (None,) * count
         sizes = zip(input_size[2:], output_size, given, strict=True)
-        return _transposed(gradient, [_nearest_matrix(*dim_sizes, offset) for dim_sizes in sizes])
+        return transposed_products(gradient, [_nearest_matrix(*dim_sizes, offset) for dim_sizes in sizes])
 
     return backward
 
@@ -176,7 +176,7 @@ def _of_kernel(is_cubic: bool, count: int) -> Any:
             _kernel_matrix(size, _sources(size, wanted, align_corners, scale, dtype), is_cubic)
             for size, wanted, scale in zip(input_size[2:], output_size, scales or (None,) * count, strict=True)
         ]
-        return _transposed(gradient, matrices)
+        return transposed_products(gradient, matrices)
 
     return backward
 
