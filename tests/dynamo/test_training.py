@@ -323,6 +323,40 @@ def test_backward_that_cannot_be_lowered_runs_in_eager(count):
     assert model.weight.grad.sum() == 8
 
 
+class _ConvolutionalAttention(nn.Module):
+    """Queries, keys and values that convolutions give, which code lays out with channels innermost."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(16, 16, 1, bias=False), nn.BatchNorm2d(16)) for _ in range(3)
+        )
+        self.out = nn.Conv2d(16, 16, 1)
+
+    def forward(self, x):
+        q, k, v = (part(x).reshape(len(x), 2, 8, -1).permute(0, 1, 3, 2) for part in self.parts)
+        attended = (q @ k.mT).softmax(-1) @ v
+        return self.out(nn.functional.gelu(attended.permute(0, 1, 3, 2).reshape(x.shape)))
+
+
+def test_backward_in_eager_of_what_code_laid_out(count):
+    model = _ConvolutionalAttention().double()
+    gradients = []
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse(*_):
+            raise pipeline.PipelineError("refused")
+
+        patch.setattr("pipeline.frontend.dynamo.backward.decomposed", refuse)
+        for called in (torch.compile(model, backend="pipeline"), model):
+            x = torch.linspace(-1, 1, 2 * 16 * 4 * 4, dtype=torch.float64).reshape(2, 16, 4, 4).requires_grad_()
+            model.zero_grad()
+            called(x).sin().sum().backward()
+            gradients.append([x.grad, *(parameter.grad for parameter in model.parameters())])
+    assert count["backward in eager"] == 1
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-11)
+
+
 def test_a_seed_gives_the_same_gradients_whatever_the_threads():
     model = nn.Sequential(nn.Linear(64, 96), nn.Dropout(0.3), nn.Tanh(), nn.Linear(96, 32), nn.Dropout(0.5))
     x, found = torch.randn(130, 64), []

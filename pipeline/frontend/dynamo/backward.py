@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.utils import counters
@@ -69,7 +70,7 @@ class Backward:
             warnings.warn(
                 f'torch.compile(backend="pipeline"): PyTorch computes gradients in eager mode: {error}', stacklevel=2
             )
-            return make_boxed_func(graph.forward)
+            return make_boxed_func(_whatever_the_strides(graph).forward)
         if self._steps is not None:
             self._steps.keep_backward(backward)
         code.share_workspace(self._forward)
@@ -85,3 +86,12 @@ class Backward:
         parted = decomposed(graph)
         dear = [number for number in weights_of_convolutions(parted) if id(inputs[number]) in self._names]
         return BoundPart(CalledPart.of(parted, parted.graph.output_node().args[0]), tuple(dear))
+
+
+def _whatever_the_strides(graph: fx.GraphModule) -> fx.GraphModule:
+    """A copy that runs op by op on what compiled code has kept, with other strides than views were traced of."""
+    copied = fx.Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    for node in copied.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+        node.target = torch.ops.aten.reshape.default
+    return fx.GraphModule(graph, copied)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -37,7 +38,33 @@ def mean(x: Tensor, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | Non
 @replaces(aten._cdist_forward.default)
 def cdist(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
     """cdist(a, b, p) → the p-norms of the differences of all rows."""
-    return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
+    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
+    if p != math.inf:
+        return torch.linalg.vector_norm(difference, p, -1)
+    has_columns = not isinstance(a.size(-1), int) or a.size(-1) > 0
+    return difference.abs().amax(-1) if has_columns else difference.sum(-1)
+
+
+@replaces(aten._cdist_backward.default)
+def cdist_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distances: Tensor) -> Tensor:
+    """_cdist_backward(g: [.., m, n], a: [.., m, k], b: [.., n, k], p, distances) → sums over the rows of b, for a.
+
+    Rows that are equal have none.
+    """
+    difference, distance = a.unsqueeze(-2) - b.unsqueeze(-3), distances.unsqueeze(-1)
+    if p == 0:
+        return torch.zeros_like(a)
+    if p == 1:
+        slope = difference.sign()
+    elif p == 2:
+        slope = difference / distance
+    elif p == math.inf:
+        slope = difference.sign() * (difference.abs() == distance)
+    else:
+        slope = difference.sign() * (difference.abs() / distance) ** (p - 1)
+    if p not in (1, math.inf):
+        slope = torch.where((distance == 0) | ((difference == 0) & (p < 1)), 0.0, slope)
+    return (slope * gradient.unsqueeze(-1)).sum(-2)
 
 
 @replaces(aten.norm.Scalar, aten.norm.ScalarOpt_dim, aten.norm.ScalarOpt_dtype, aten.norm.ScalarOpt_dim_dtype)

@@ -54,7 +54,7 @@ def _order_in_memory(size: list[int], stride: list[int]) -> list[int] | None:
     order = _outermost_first(size, stride)
     several = [dim for dim in order if size[dim] != 1]
     is_dense = all(stride[dim] == math.prod(size[inner] for inner in several[n + 1 :]) for n, dim in enumerate(several))
-    return order if is_dense and math.prod(size) else None
+    return order if is_dense and 0 not in size else None
 
 
 def _outermost_first(size: Sequence[Any], stride: Sequence[Any]) -> list[int]:
