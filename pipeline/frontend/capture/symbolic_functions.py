@@ -19,10 +19,13 @@ def _are_numbers(*tensors: Tensor) -> bool:
 
 
 def one_hot(tensor: Tensor, num_classes: int | SymInt = -1) -> Tensor:
-    """one_hot(x, n) → x == (0 .. n - 1), along a new last dim."""
+    """one_hot(x, n) → x == (0 .. n - 1), along a new last dim, after a check of x; torch traces numbers without it."""
+    if isinstance(num_classes, int) and num_classes <= 0:
+        return _one_hot(tensor, num_classes)
+    torch._assert_async((tensor >= 0).all(), "one_hot: Class values must be non-negative.")
+    torch._assert_async((tensor < num_classes).all(), "one_hot: Class values must be smaller than num_classes.")
     if isinstance(num_classes, int):
         return _one_hot(tensor, num_classes)
-    torch._assert_async(((tensor >= 0) & (tensor < num_classes)).all(), "one_hot: a class that there is not")
     return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
 
 

@@ -32,6 +32,7 @@ from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.functionalize.strides_of_owners import graph_from_owners
 from pipeline.frontend.gradients.activations import activation_partition, joint_table
 from pipeline.frontend.gradients.recompute import recompute_partition
+from pipeline.frontend.numbers.symbolic_math import UNNAMED_CHECK
 from pipeline.frontend.recurrent import taken_apart
 from pipeline.options import Options
 from pipeline.targets import Target
@@ -95,6 +96,7 @@ class Capture:
             keeps_activations: forward keeps what backward would have to compute again, if results carry gradients.
             options, target: what the graph is compiled with.
         """
+        _name_checks(graph)
         random = options.random
         self.code = GraphCalls()
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
@@ -143,6 +145,15 @@ class Capture:
     def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
         code = self.code
         return Boxed(lambda inputs: code.backward(graph, inputs))
+
+
+def _name_checks(graph: fx.GraphModule) -> None:
+    """Gives checks a message, in branches and loops, too: torch drops those without one from its graphs."""
+    for part in graph.modules():
+        if isinstance(part, fx.GraphModule):
+            for node in part.graph.find_nodes(op="call_function", target=torch._assert_async):
+                node.args = (*node.args, UNNAMED_CHECK) if len(node.args) == 1 else node.args
+            part.recompile()
 
 
 def _requires_grad(value: Any) -> bool:

@@ -39,6 +39,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+#: What eager mode says of a check without a message.
+UNNAMED_CHECK = "Expected Tensor with single nonzero value, but got zero"
+
+
 @contextlib.contextmanager
 def symbolic_math() -> Iterator[None]:
     """Has `math`, `torch.linspace` and `torch._assert` take what is not known in the `with` block."""
@@ -63,7 +67,10 @@ def _either(original: Callable[..., Any], symbolic: Callable[..., Any]) -> Calla
 
 
 class _Functions(TorchFunctionMode):
-    """linspace of a symbolic number of steps, as torch computes it; _assert(c: Tensor)  →  _assert_async(c)."""
+    """linspace of a symbolic number of steps, as torch computes it; _assert(c: Tensor)  →  _assert_async(c, message).
+
+    torch drops checks without a message from its graphs.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -71,6 +78,8 @@ class _Functions(TorchFunctionMode):
             return _linspace(*args, **kwargs)
         if func is torch._assert and isinstance(args[0], torch.Tensor):
             return torch._assert_async(*args, **kwargs)
+        if func is torch._assert_async and len(args) == 1 and not kwargs:
+            return torch._assert_async(args[0], UNNAMED_CHECK)
         return func(*args, **kwargs)
 
 

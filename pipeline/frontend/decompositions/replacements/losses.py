@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
+
+
+@replaces(aten.binary_cross_entropy.default)
+def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Tensor:
+    """The logarithms that torch takes it apart to, after the check that it has in eager mode alone."""
+    for of, values in (("input", x), ("target", target)):
+        message = f"binary_cross_entropy: all elements of {of} should be between 0 and 1"
+        aten._assert_async.msg(((values >= 0) & (values <= 1)).all(), message)
+    return decomposition_table[aten.binary_cross_entropy.default](x, target, weight, reduction)
 
 
 @replaces(aten.multilabel_margin_loss_forward.default)

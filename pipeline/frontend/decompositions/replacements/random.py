@@ -114,6 +114,7 @@ def randint_like_low(x: Tensor, low: int, high: int, *, dtype: Any = None, **_: 
 def bernoulli(x: Tensor, *, generator: Any = None) -> Tensor:
     """bernoulli(x) → uniform < x."""
     wide = x.to(_wide(x.dtype))
+    aten._assert_async.msg(((wide >= 0) & (wide <= 1)).all(), "bernoulli: a probability below 0 or above 1")
     return (random(torch.empty_like(wide)) < wide).to(x.dtype)
 
 
@@ -161,6 +162,8 @@ def normal_functional(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generat
 @replaces(aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor)
 def normal(mean: Any, std: Any = 1.0, *, generator: Any = None) -> Tensor:
     """normal(mean, std) → mean + std * normal, where one of them or both are tensors."""
+    if isinstance(std, Tensor):
+        aten._assert_async.msg((std >= 0).all(), "normal expects all elements of std >= 0.0")
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
         mean, std = torch.broadcast_tensors(mean, std)
     return _normal(mean if isinstance(mean, Tensor) else std) * std + mean
