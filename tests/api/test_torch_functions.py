@@ -65,7 +65,7 @@ def test_a_class_that_there_is_not():
     )
     assert executable(torch.tensor([1, 3]), torch.ones(4)).shape == (2, 4)
     for classes in ([0, 2], [-1, 0]):
-        with pytest.raises(pipeline.PipelineError, match="one_hot: a class that there is not"):
+        with pytest.raises(pipeline.PipelineError, match="one_hot: Class values must be"):
             executable(torch.tensor(classes), torch.ones(2))
 
 
