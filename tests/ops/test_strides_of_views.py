@@ -62,6 +62,38 @@ def test_gradients_are_eagers(view, dynamic):
     torch.testing.assert_close(mine.grad, its.grad)
 
 
+#: Shapes, what is viewed, and (sizes, strides, offset) of dims that lie in memory without gaps.
+DENSE = {
+    "units": ((2, 1, 1, 6), lambda y: y.permute(0, 3, 1, 2), ([2, 6, 1, 1], [6, 1, 6, 6])),
+    "units in front": ((1, 1, 5, 6), lambda y: y.permute(2, 1, 3, 0), ([5, 1, 6, 1], [6, 1, 1, 1])),
+    "a line": ((2, 6, 1, 1), lambda y: y, ([12], [1])),
+    "one": ((1, 1, 1), lambda y: y.mT, ([1], [7])),
+    "reversed": ((2, 3, 4), lambda y: y, ([4, 3, 2], [1, 4, 12])),
+    "of columns": ((3, 4), lambda y: y.t(), ([3, 4], [4, 1])),
+    "other dims": ((2, 3, 4), lambda y: y.permute(2, 0, 1), ([6, 4], [4, 1])),
+    "a part": ((4, 6), lambda y: y, ([2, 6], [6, 1], 6)),
+    "a part of columns": ((4, 6), lambda y: y, ([3, 2], [1, 3], 12)),
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dims_that_lie_without_gaps(name):
+    """They are another shape of the elements, and nothing is gathered."""
+    shape, view, numbers = DENSE[name]
+    x = torch.randn(shape)
+
+    def function(x):
+        return as_strided(view(x + 1), *numbers) * 2
+
+    executable = pipeline.compile(Function(function), (x,))
+    torch.testing.assert_close(executable(x), function(x))
+    assert "tensor.extract " not in executable.ir("linalg")
+    mine, its = x.clone().requires_grad_(), x.clone().requires_grad_()
+    torch.compile(function, backend="pipeline", options={"fallback": "error"})(mine).sin().sum().backward()
+    function(its).sin().sum().backward()
+    torch.testing.assert_close(mine.grad, its.grad)
+
+
 def test_of_exported_symbolic_sizes():
     def program(x):
         return strided(VIEWS["strides"])(x), strided(VIEWS["one of several"])(x), strided(VIEWS["a diagonal"])(x)

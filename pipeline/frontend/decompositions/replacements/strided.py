@@ -51,15 +51,15 @@ def _part_of(x: Tensor, first: int, size: list[int], order: list[int]) -> Tensor
 
 def _order_in_memory(size: list[int], stride: list[int]) -> list[int] | None:
     """The dims of a tensor without gaps as they lie in memory, outermost first; None for any other tensor."""
-    order = _outermost_first(size, stride)
+    order = _outermost_first(stride)
     several = [dim for dim in order if size[dim] != 1]
     is_dense = all(stride[dim] == math.prod(size[inner] for inner in several[n + 1 :]) for n, dim in enumerate(several))
     return order if is_dense and 0 not in size else None
 
 
-def _outermost_first(size: Sequence[Any], stride: Sequence[Any]) -> list[int]:
-    """Dims by their strides, and those of one element, whose strides say nothing, in front."""
-    return sorted(range(len(size)), key=lambda dim: (_hint(size[dim]) != 1, -_hint(stride[dim])))
+def _outermost_first(stride: Sequence[Any]) -> list[int]:
+    """Dims by their strides; those of one element, whose strides say nothing, may stand anywhere."""
+    return sorted(range(len(stride)), key=lambda dim: -_hint(stride[dim]))
 
 
 def _has_places(x: Tensor, first: int, size: list[int], stride: list[int]) -> bool:
@@ -75,7 +75,7 @@ def _along(dim: int, rank: int) -> list[int]:
 
 def _in_memory(x: Tensor) -> Tensor:
     """The dims of x in the order in which they lie in memory; raises `PipelineError` where there are gaps."""
-    dense = x.permute(_outermost_first(x.shape, x.stride()))
+    dense = x.permute(_outermost_first(x.stride()))
     if not _is_dense(dense.shape, dense.stride()):
         raise PipelineError("as_strided of a tensor with gaps in memory and symbolic sizes is not supported")
     return dense
