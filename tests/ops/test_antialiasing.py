@@ -131,6 +131,15 @@ def test_no_images():
     assert pipeline.compile(model, (x,), fallback="error")(x).shape == (0, 3, 5, 9)
 
 
+def test_integers_are_an_error():
+    """As in eager mode, to which they are left."""
+    model, x = Resized("bilinear", size=(5, 9)), images((13, 17), torch.int32)
+    with pytest.raises(NotImplementedError):
+        model(x)
+    with pytest.raises(PipelineError, match="_upsample_bilinear2d_aa"):
+        pipeline.compile(model, (x,), fallback="torch")(x)
+
+
 def test_bytes_of_unknown_sizes_are_an_error():
     model, x = Resized("bilinear", size=(5, 9)), images((13, 17), torch.uint8)
     with pytest.raises(PipelineError, match="interpolation of uint8 needs sizes known in advance"):

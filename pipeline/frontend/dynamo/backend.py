@@ -129,7 +129,7 @@ def _forward(capture: Capture, weights: Weights) -> BoundPart:
         return capture.steps.found.forward
     dear = weights_of_convolutions(capture.graph) if capture.keeps_activations else set(weights)
     outputs = capture.graph.graph.output_node().args[0]
-    # torch.autograd.Function says which of these are views that carry gradients, and makes others of a tensor's that do
+    # a view of an output that carries gradients would, too; which of them do, torch.autograd.Function says
     detached = range(len(outputs)) if capture.trains else ()
     part = CalledPart.of(capture.graph, outputs, detached=detached)
     return BoundPart(part, tuple(number for number in weights if number in dear))

@@ -151,9 +151,12 @@ def _name_checks(graph: fx.GraphModule) -> None:
     """Gives checks a message, in branches and loops, too: torch drops those without one from its graphs."""
     for part in graph.modules():
         if isinstance(part, fx.GraphModule):
-            for node in part.graph.find_nodes(op="call_function", target=torch._assert_async):
-                node.args = (*node.args, UNNAMED_CHECK) if len(node.args) == 1 else node.args
-            part.recompile()
+            checks = part.graph.find_nodes(op="call_function", target=torch._assert_async)
+            unnamed = [node for node in checks if len(node.args) == 1]
+            for node in unnamed:
+                node.args = (*node.args, UNNAMED_CHECK)
+            if unnamed:
+                part.recompile()
 
 
 def _requires_grad(value: Any) -> bool:

@@ -111,6 +111,8 @@ def _resized(form: _Filter) -> Decomposition:
         grids = _grids(x.shape[2:], size, align_corners, scales)
         if x.dtype == torch.uint8:
             return _of_bytes(form, x, grids)
+        if not x.is_floating_point():
+            return NotImplemented  # which torch refuses
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
         rows = _along_rows(form, x.to(wide), grids[0])
         return _along_columns(form, rows, grids[1]).to(x.dtype)
