@@ -31,6 +31,11 @@ def asserted_between(x):
     return y.sin(), y.sum()
 
 
+def asserted_by_keyword(x):
+    torch._assert_async(x.sum() > 0, assert_msg="a sum above 0")
+    return x + 1
+
+
 #: A function, arguments that it takes, and some that it does not.
 FUNCTIONS = {
     "one_hot": (lambda i: F.one_hot(i, 3), (torch.tensor([0, 2]),), (torch.tensor([0, 3]),)),
@@ -45,6 +50,7 @@ FUNCTIONS = {
     "binary_cross_entropy of nan": (cross_entropy, (HALF, HALF), (NOT_A_NUMBER, HALF)),
     "binary_cross_entropy's targets": (cross_entropy, (HALF, HALF), (HALF, BEYOND)),
     "an assertion without a message": (asserted, (HALF,), (BELOW,)),
+    "an assertion with a message": (asserted_by_keyword, (HALF,), (BELOW,)),
     "an assertion in between": (asserted_between, (HALF,), (BELOW,)),
 }
 

@@ -152,7 +152,7 @@ def _name_checks(graph: fx.GraphModule) -> None:
     for part in graph.modules():
         if isinstance(part, fx.GraphModule):
             checks = part.graph.find_nodes(op="call_function", target=torch._assert_async)
-            unnamed = [node for node in checks if len(node.args) == 1]
+            unnamed = [node for node in checks if len(node.args) == 1 and not node.kwargs]
             for node in unnamed:
                 node.args = (*node.args, UNNAMED_CHECK)
             if unnamed:

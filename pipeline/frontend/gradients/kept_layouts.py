@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from pipeline.frontend.fx_passes.memory_order import memory_order
+from pipeline.frontend.memory_order import memory_order
 
 aten = torch.ops.aten
 

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch._prims_common import is_contiguous_or_false
 
-from pipeline.frontend.fx_passes.memory_order import memory_order
+from pipeline.frontend.memory_order import memory_order
 
 aten = torch.ops.aten
 

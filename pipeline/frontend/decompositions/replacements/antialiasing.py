@@ -7,15 +7,20 @@ few weights, the taps, these are what is computed; otherwise the products are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pipeline.errors import PipelineError
 from pipeline.frontend.decompositions.replacements.interpolation import weighted_bytes
+from pipeline.frontend.decompositions.replacements.resize_kernels import (
+    Kernel,
+    keys,
+    known_sizes_of_bytes,
+    lanczos,
+    linear,
+)
 from pipeline.frontend.decompositions.replacements.separable import transposed_products
 from pipeline.frontend.decompositions.replacements.table import Decomposition, aten, replaces
 
@@ -25,29 +30,13 @@ _COLUMNS_OF_A_TAP = 8
 
 @dataclass(frozen=True)
 class _Filter:
-    """The weight of an element by its distance, in elements of the coarser grid; 0 from `radius` on."""
+    """A kernel over distances in elements of the coarser grid; 0 from `radius` on."""
 
     radius: int
-    weight: Callable[[Tensor], Tensor]
+    kernel: Kernel
 
 
-def _triangle(distance: Tensor) -> Tensor:
-    return (1 - distance).clamp(min=0)
-
-
-def _cubic(distance: Tensor) -> Tensor:
-    """The kernel of Keys with a = -0.5, which resizing without antialias has at -0.75."""
-    near = (1.5 * distance - 2.5) * distance * distance + 1
-    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
-    return torch.where(distance < 1, near, torch.where(distance < 2, far, 0.0))
-
-
-def _lanczos(distance: Tensor) -> Tensor:
-    """sinc(distance) sinc(distance / 3) below 3."""
-    return torch.where(distance < 3, torch.sinc(distance) * torch.sinc(distance / 3), 0.0)
-
-
-FILTERS = {"bilinear": _Filter(1, _triangle), "bicubic": _Filter(2, _cubic), "lanczos": _Filter(3, _lanczos)}
+FILTERS = {"bilinear": _Filter(1, linear), "bicubic": _Filter(2, keys(-0.5)), "lanczos": _Filter(3, lanczos)}
 
 
 @dataclass(frozen=True)
@@ -70,30 +59,30 @@ class _Grid:
     def is_known(self) -> bool:
         return isinstance(self.size, int) and isinstance(self.wanted, int)
 
-    def centers(self, dtype: torch.dtype) -> Tensor:
-        """Where the elements have their centers: [wanted]."""
-        return (torch.arange(self.wanted, dtype=dtype) + 0.5) * (self.numerator / self.denominator)
-
-    def weights(self, form: _Filter, places: Tensor, centers: Tensor) -> Tensor:
-        """Of the elements at `places`, [wanted or 1, any number], for those with the centers: each row sums to 1."""
-        shrunk = self.denominator / torch.sym_max(self.numerator, self.denominator)
-        distances = (places.to(centers.dtype) - centers.unsqueeze(1) + 0.5) * shrunk
-        weights = form.weight(distances.abs())
-        return weights / weights.sum(1, keepdim=True)
-
     def matrix(self, form: _Filter, dtype: torch.dtype) -> Tensor:
-        """All weights: [wanted, size]."""
-        return self.weights(form, torch.arange(self.size).unsqueeze(0), self.centers(dtype))
+        """The weights: [wanted, size]."""
+        return self._weights(form, torch.arange(self.size).unsqueeze(0), self._centers(dtype))
 
-    def taps(self, form: _Filter) -> int:
+    def count(self, form: _Filter) -> int:
         """How many elements have a weight in a row, at most; of known sizes."""
         return min(2 * math.ceil(self._reach(form)) + 1, int(self.size))
 
-    def places(self, form: _Filter, centers: Tensor) -> Tensor:
-        """Where these elements are: [wanted, taps]."""
-        taps = self.taps(form)
-        first = (centers - self._reach(form) + 0.5).to(torch.int64).clamp(min=0).clamp(max=self.size - taps)
-        return first.unsqueeze(1) + torch.arange(taps)
+    def taps(self, form: _Filter, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Where these elements are, and their weights: [wanted, count] each."""
+        count, centers = self.count(form), self._centers(dtype)
+        first = (centers - self._reach(form) + 0.5).to(torch.int64).clamp(min=0).clamp(max=self.size - count)
+        places = first.unsqueeze(1) + torch.arange(count)
+        return places, self._weights(form, places, centers)
+
+    def _centers(self, dtype: torch.dtype) -> Tensor:
+        """Where the elements have their centers: [wanted]."""
+        return (torch.arange(self.wanted, dtype=dtype) + 0.5) * (self.numerator / self.denominator)
+
+    def _weights(self, form: _Filter, places: Tensor, centers: Tensor) -> Tensor:
+        """Of the elements at `places`, [wanted or 1, any number], for those with the centers: each row sums to 1."""
+        shrunk = self.denominator / torch.sym_max(self.numerator, self.denominator)
+        weights = form.kernel(((places.to(centers.dtype) - centers.unsqueeze(1) + 0.5) * shrunk).abs())
+        return weights / weights.sum(1, keepdim=True)
 
     def _reach(self, form: _Filter) -> float:
         return float(form.radius * max(self.numerator / self.denominator, 1.0))
@@ -113,44 +102,28 @@ def _resized(form: _Filter) -> Decomposition:
             return _of_bytes(form, x, grids)
         if not x.is_floating_point():
             return NotImplemented  # which torch refuses
-        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-        rows = _along_rows(form, x.to(wide), grids[0])
-        return _along_columns(form, rows, grids[1]).to(x.dtype)
+        wide = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
+        return _along(3, _along(2, wide, form, grids[0]), form, grids[1]).to(x.dtype)
 
     return resized
 
 
-def _by_taps(form: _Filter, grid: _Grid) -> bool:
-    return grid.is_known and int(grid.size) > _COLUMNS_OF_A_TAP * grid.taps(form)
-
-
-def _along_rows(form: _Filter, x: Tensor, grid: _Grid) -> Tensor:
-    if not _by_taps(form, grid):
-        return grid.matrix(form, x.dtype) @ x
-    centers = grid.centers(x.dtype)
-    places = grid.places(form, centers)
-    taken = x.index_select(2, places.flatten()).unflatten(2, places.shape)
-    return (taken * grid.weights(form, places, centers).unsqueeze(2)).sum(3)
-
-
-def _along_columns(form: _Filter, x: Tensor, grid: _Grid) -> Tensor:
-    if not _by_taps(form, grid):
-        return x @ grid.matrix(form, x.dtype).mT
-    centers = grid.centers(x.dtype)
-    places = grid.places(form, centers)
-    taken = x.index_select(3, places.flatten()).unflatten(3, places.shape)
-    return (taken * grid.weights(form, places, centers)).sum(4)
+def _along(dim: int, x: Tensor, form: _Filter, grid: _Grid) -> Tensor:
+    """Weighted sums along the height, dim 2, or the width, dim 3."""
+    if not grid.is_known or int(grid.size) <= _COLUMNS_OF_A_TAP * grid.count(form):
+        matrix = grid.matrix(form, x.dtype)
+        return matrix @ x if dim == 2 else x @ matrix.mT
+    places, weights = grid.taps(form, x.dtype)
+    taken = x.index_select(dim, places.flatten()).unflatten(dim, places.shape)
+    return (taken * (weights.unsqueeze(2) if dim == 2 else weights)).sum(dim + 1)
 
 
 def _of_bytes(form: _Filter, x: Tensor, grids: list[_Grid]) -> Tensor:
     """In fixed-point arithmetic, along the width first, as eager does."""
-    if not all(grid.is_known for grid in grids):
-        raise PipelineError("interpolation of uint8 needs sizes known in advance; make it float32 and round after")
+    known_sizes_of_bytes(*(length for grid in grids for length in (grid.size, grid.wanted)))
     for dim, grid in ((3, grids[1]), (2, grids[0])):
         if grid.size != grid.wanted:
-            centers = grid.centers(torch.float64)
-            places = grid.places(form, centers)
-            weights = grid.weights(form, places, centers)
+            places, weights = grid.taps(form, torch.float64)
             x = weighted_bytes(x, dim, list(places.unbind(1)), list(weights.unbind(1)))
     return x.clone()
 

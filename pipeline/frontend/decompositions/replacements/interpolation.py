@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from pipeline.errors import PipelineError
+from pipeline.frontend.decompositions.replacements.resize_kernels import keys, known_sizes_of_bytes
 from pipeline.frontend.decompositions.replacements.table import Decomposition, aten, replaces
 
-#: From distances below 1 to the weights of the data around them, first ones first.
-Kernel = Callable[[Tensor], list[Tensor]]
+#: From distances behind an element to the weights of the data around, first ones first.
+Weights = Callable[[Tensor], list[Tensor]]
 
 
 def _linear(t: Tensor) -> list[Tensor]:
@@ -21,19 +21,10 @@ def _linear(t: Tensor) -> list[Tensor]:
 
 
 def _cubic(t: Tensor) -> list[Tensor]:
-    """The kernel of Keys with a = -0.75, for the four distances."""
-    return [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
+    return [keys(-0.75)(distance) for distance in (t + 1, t, 1 - t, 2 - t)]
 
 
-def _near(x: Tensor) -> Tensor:
-    return (1.25 * x - 2.25) * x * x + 1
-
-
-def _far(x: Tensor) -> Tensor:
-    return ((-0.75 * x + 3.75) * x - 6) * x + 3
-
-
-def _of_bytes(overload: Any, kernel: Kernel) -> Decomposition:
+def _of_bytes(overload: Any, kernel: Weights) -> Decomposition:
     def decomposed(x: Tensor, size: Any, align_corners: bool, *scales: Any) -> Tensor:
         if x.dtype != torch.uint8:
             otherwise = decomposition_table.get(overload)
@@ -41,8 +32,7 @@ def _of_bytes(overload: Any, kernel: Kernel) -> Decomposition:
         if overload._overloadname == "vec":
             scales = tuple(scales[0] or ())
         size = size or [int(length * scale) for length, scale in zip(x.shape[2:], scales, strict=True)]
-        if not all(isinstance(length, int) for length in (*size, *x.shape[2:])):
-            raise PipelineError("interpolation of uint8 needs sizes known in advance; make it float32 and round after")
+        known_sizes_of_bytes(*size, *x.shape[2:])
         for dim in (3, 2):
             if size[dim - 2] != x.size(dim):
                 scale = scales[dim - 2] if scales else None
@@ -66,7 +56,7 @@ def _sources(size: int, wanted: int, align_corners: bool, scale: float | None) -
     return (places + 0.5) * (1 / scale if scale else size / wanted) - 0.5
 
 
-def _along(x: Tensor, dim: int, sources: Tensor, kernel: Kernel) -> Tensor:
+def _along(x: Tensor, dim: int, sources: Tensor, kernel: Weights) -> Tensor:
     """The weighted sums along `dim`, rounded to bytes."""
     if kernel is _linear:
         sources = sources.clamp(min=0)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.adaptive_pooling import windows
+from pipeline.frontend.decompositions.replacements.resize_kernels import keys, linear
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
 
 
@@ -141,15 +142,7 @@ def _sources(size: Any, wanted: Any, align_corners: bool, scale: float | None, d
     return (places + 0.5) * (1 / scale if scale else size / wanted) - 0.5
 
 
-def _linear(distance: Tensor) -> Tensor:
-    return (1 - distance).clamp(min=0)
-
-
-def _cubic(distance: Tensor) -> Tensor:
-    """The kernel of Keys with a = -0.75."""
-    near = (1.25 * distance - 2.25) * distance * distance + 1
-    far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
-    return torch.where(distance <= 1, near, torch.where(distance < 2, far, 0.0))
+_cubic = keys(-0.75)
 
 
 def _kernel_matrix(size: Any, sources: Tensor, is_cubic: bool) -> Tensor:
@@ -160,7 +153,7 @@ def _kernel_matrix(size: Any, sources: Tensor, is_cubic: bool) -> Tensor:
     matrix = torch.zeros((), dtype=sources.dtype)
     for tap in range(-1, 3) if is_cubic else range(2):
         place = first + tap
-        weight = (_cubic if is_cubic else _linear)((sources - place).abs())
+        weight = (_cubic if is_cubic else linear)((sources - place).abs())
         taken = place.clamp(min=0).to(torch.int64).clamp(max=size - 1)
         matrix = matrix + torch.where(taken.unsqueeze(1) == torch.arange(size), weight.unsqueeze(1), 0.0)
     return matrix
