@@ -45,6 +45,7 @@ from pipeline.frontend.functionalize.loop_results import results_are_new
 from pipeline.frontend.functionalize.op_by_op import decomposed
 from pipeline.frontend.functionalize.shared_elements import refuse_writes_to_shared_elements
 from pipeline.frontend.functionalize.strides_of_owners import stride_from_owners
+from pipeline.frontend.functionalize.written_windows import stride_written_windows
 from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
 from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
@@ -177,7 +178,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
 
 def _rewritten(exported: ExportedProgram) -> ExportedProgram:
     """A program in which ops say themselves what functionalization would lose."""
-    return drop_zero_points(stride_from_owners(alias_idle_dropouts(exported)))
+    return drop_zero_points(stride_from_owners(stride_written_windows(alias_idle_dropouts(exported))))
 
 
 def _module(model: Any, count: int) -> torch.nn.Module:

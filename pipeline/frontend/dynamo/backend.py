@@ -21,6 +21,7 @@ from pipeline.frontend.dynamo.bindings import forget_orphans
 from pipeline.frontend.dynamo.called_part import CalledPart
 from pipeline.frontend.dynamo.capture import Capture
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with
+from pipeline.frontend.dynamo.decomposed import views_complex_numbers
 from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
 from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
@@ -129,10 +130,20 @@ def _forward(capture: Capture, weights: Weights) -> BoundPart:
         return capture.steps.found.forward
     dear = weights_of_convolutions(capture.graph) if capture.keeps_activations else set(weights)
     outputs = capture.graph.graph.output_node().args[0]
-    # a view of an output that carries gradients would, too; which of them do, torch.autograd.Function says
-    detached = range(len(outputs)) if capture.trains else ()
+    detached = set(range(len(outputs))) - _complex_views(capture) if capture.trains else ()
     part = CalledPart.of(capture.graph, outputs, detached=detached)
     return BoundPart(part, tuple(number for number in weights if number in dear))
+
+
+def _complex_views(capture: Capture) -> set[int]:
+    """The numbers of the outputs that aot_autograd's runtime takes of another tensor as these are taken: conjugates.
+
+    Of others it asks sizes and strides alone. A view of an output that carries gradients would do so, too: of the
+    outputs that the runtime leaves as they are, torch.autograd.Function says which do.
+    """
+    facts, outputs = capture.facts, capture.graph.graph.output_node().args[0]
+    numbers = (facts.num_mutated_inp_runtime_indices + number for number in facts.aliased_out_indices)
+    return {number for number in numbers if views_complex_numbers(outputs[number])}
 
 
 def _count(what: str) -> None:

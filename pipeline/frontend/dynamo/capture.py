@@ -20,7 +20,7 @@ from pipeline.frontend.capture.lean_traces import lean_traces
 from pipeline.frontend.dynamo.decomposed import (
     decomposed,
     has_symbolic_strides,
-    keep_views_of_inputs,
+    keep_views,
     table_with_strides,
 )
 from pipeline.frontend.dynamo.python_kernels import replacements_first
@@ -30,6 +30,7 @@ from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, li
 from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.functionalize.strides_of_owners import graph_from_owners
+from pipeline.frontend.functionalize.written_windows import stride_written_windows_of_dynamo
 from pipeline.frontend.gradients.activations import activation_partition, joint_table
 from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.numbers.symbolic_math import UNNAMED_CHECK
@@ -97,12 +98,14 @@ class Capture:
             options, target: what the graph is compiled with.
         """
         _name_checks(graph)
+        stride_written_windows_of_dynamo(graph)
         random = options.random
         self.code = GraphCalls()
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         self.steps = step_cache(graph, inputs, keeps_activations, options, target) if perhaps_trains else None
         self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
-        whole = {} if perhaps_trains else table_with_strides(random)
+        in_parts = perhaps_trains or any(map(_is_complex, graph.graph.nodes))
+        whole = {} if in_parts else table_with_strides(random)
         backend = aot_autograd(
             fw_compiler=self._take_forward,
             bw_compiler=self._take_backward,
@@ -127,8 +130,8 @@ class Capture:
         self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
-        if perhaps_trains or has_symbolic_strides(self.graph.graph):
-            keep_views_of_inputs(self.graph.graph)
+        if in_parts or has_symbolic_strides(self.graph.graph):
+            keep_views(self.graph.graph)
             self.graph = decomposed(self.graph, random)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import decompose, make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.interp import sympy_interp
@@ -49,21 +50,31 @@ def _is_symbolic(call: fx.Node) -> bool:
     return any(isinstance(number, (fx.Node, torch.SymInt)) for number in (*sizes, *numbers))
 
 
-def keep_views_of_inputs(graph: fx.Graph) -> None:
-    """Makes results that are as_strided of inputs, or views of such, values of their own, of which nothing is computed.
+def keep_views(graph: fx.Graph) -> None:
+    """Makes results that the caller's library computes as views values of their own, of which nothing is computed.
 
-    These as_strided are not taken apart: the caller's library computes views of inputs.
+    That are as_strided and views of complex numbers in the memory of an input or of another result, and views of such.
+    They are not taken apart, as what they consist of would be no views.
     """
     output = graph.output_node()
-    for result in output.all_input_nodes:
-        chain = _views(result)
-        if root(result).op != "placeholder" or not any(view.target is aten.as_strided.default for view in chain):
+    results = output.all_input_nodes
+    roots = Counter(map(root, results))
+    for result in results:
+        chain, base = _views(result), root(result)
+        stays = any(view.target is aten.as_strided.default for view in chain) or views_complex_numbers(result)
+        if not chain or not stays or (base.op != "placeholder" and roots[base] == 1):
             continue
         copies = _copied(graph, chain, output)
         output.replace_input_with(result, copies[-1])
         for copy in copies:
             copy.meta[_STAYS] = True
     graph.eliminate_dead_code()
+
+
+def views_complex_numbers(value: fx.Node) -> bool:
+    """Whether a value lies in the memory of complex numbers."""
+    metas = [node.meta.get("val") for node in (root(value), *_views(value))]
+    return any(isinstance(meta, torch.Tensor) and meta.is_complex() for meta in metas)
 
 
 def _copied(graph: fx.Graph, chain: list[fx.Node], place: fx.Node) -> list[fx.Node]:
@@ -85,7 +96,7 @@ def _views(value: fx.Node) -> list[fx.Node]:
 
 
 def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
-    """A functional graph in the ops that can be lowered, but for what `keep_views_of_inputs` has kept.
+    """A functional graph in the ops that can be lowered, but for what `keep_views` has kept.
 
     Of graphs with gradients that is done after forward and backward have been parted.
     """
@@ -137,7 +148,10 @@ class _Reshaping(fx.Interpreter):
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """view(x) → reshape(x), which is the same where there is such a view; as_strided is taken apart."""
-        if target is aten.as_strided.default and not self._stays:
+        if self._stays:
+            with decompose({}):
+                return super().call_function(target, args, kwargs)
+        if target is aten.as_strided.default:
             result = as_strided(*args, **kwargs)
             if result is not NotImplemented:
                 return result

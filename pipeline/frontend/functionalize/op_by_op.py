@@ -34,6 +34,7 @@ from pipeline.frontend.functionalize.plain_values import (
     type_key,
 )
 from pipeline.frontend.functionalize.tensor_memory import (
+    announces_sharing,
     holds_tensors,
     is_in_place,
     is_write,
@@ -276,7 +277,7 @@ class _OpByOp:
             raise NotPlainError
         if fragment == WHOLE:
             return self._keep(node, op, args, kwargs)
-        if fragment.shares:
+        if fragment.shares or announces_sharing(op):  # some views are taken apart to copies
             self.sharing.add(node)
         leaves = pytree.tree_leaves((args, kwargs))
         return self._inline(node, fragment, [leaf for leaf in leaves if isinstance(leaf, fx.Node)])

@@ -63,5 +63,9 @@ def writes_alone(node: fx.Node) -> bool:
 
 def may_share(op: OpOverload) -> bool:
     """Whether an op's results may lie in the memory of its operands: composite ops do not announce that they do."""
-    announced = any(argument.alias_info is not None for argument in op._schema.arguments)
-    return announced or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    return announces_sharing(op) or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+
+
+def announces_sharing(op: OpOverload) -> bool:
+    """Whether an op's schema says that its results lie in the memory of its operands, as those of views do."""
+    return any(argument.alias_info is not None for argument in op._schema.arguments)

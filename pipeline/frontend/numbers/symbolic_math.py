@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+aten = torch.ops.aten
+
 _SYMBOLIC = (torch.SymInt, torch.SymFloat)
 
 
@@ -67,9 +69,11 @@ def _either(original: Callable[..., Any], symbolic: Callable[..., Any]) -> Calla
 
 
 class _Functions(TorchFunctionMode):
-    """linspace of a symbolic number of steps, as torch computes it; _assert(c: Tensor)  →  _assert_async(c, message).
+    """Functions as torch.export is right about them.
 
-    torch drops checks without a message from its graphs.
+    linspace of a symbolic number of steps, as torch computes it; _assert(c: Tensor)  →  _assert_async(c, message), as
+    it drops checks without a message; masked_select(x, mask)  →  x[mask], both broadcast, of which it thinks that
+    there are no more elements than x has.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -80,7 +84,19 @@ class _Functions(TorchFunctionMode):
             return torch._assert_async(*args, **kwargs)
         if func is torch._assert_async and len(args) == 1 and not kwargs:
             return torch._assert_async(args[0], UNNAMED_CHECK)
+        if func in _MASKED_SELECTS and "out" not in kwargs:
+            return _masked_select(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+_MASKED_SELECTS = (torch.masked_select, torch.Tensor.masked_select)
+
+
+def _masked_select(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    if mask.dtype != torch.bool:
+        return aten.masked_select.default(input, mask)
+    x, flags = torch.broadcast_tensors(input, mask)
+    return x[flags] if x.dim() else x.reshape(1)[flags.reshape(1)]
 
 
 def _steps(start: Any = None, end: Any = None, steps: Any = None, **kwargs: Any) -> Any:
