@@ -129,6 +129,18 @@ def rsqrt(z: Tensor) -> Tensor:
     return torch.reciprocal(torch.sqrt(z))
 
 
+@rule(aten.tanh_backward.default)
+def tanh_backward(gradient: Tensor, result: Tensor) -> Tensor:
+    """tanh_backward(g, t) -> g conj(1 - t²)."""
+    return gradient * (1 - result * result).conj()
+
+
+@rule(aten.sigmoid_backward.default)
+def sigmoid_backward(gradient: Tensor, result: Tensor) -> Tensor:
+    """sigmoid_backward(g, s) -> g conj(s (1 - s))."""
+    return gradient * (result * (1 - result)).conj()
+
+
 @rule(aten.sigmoid.default)
 def sigmoid(z: Tensor) -> Tensor:
     """sigmoid(z) -> 1 / (1 + exp(-z))."""

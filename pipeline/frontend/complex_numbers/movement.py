@@ -27,9 +27,11 @@ from pipeline.frontend.complex_numbers.table import (
 #: A complex operand becomes one of its parts, the other operands (indices, masks, sizes) stay.
 _BY_PARTS = (
     aten.alias.default,
+    aten.col2im.default,
     aten.detach.default,
     aten.diag_embed.default,
     aten.diagonal.default,
+    aten.diagonal_backward.default,
     aten.diagonal_scatter.default,
     aten.embedding.default,
     aten.expand.default,
@@ -42,19 +44,29 @@ _BY_PARTS = (
     aten.index_put.default,
     aten.index_select.default,
     aten.masked_scatter.default,
+    aten.masked_scatter_backward.default,
     aten.permute.default,
+    aten.put.default,
     aten.reflection_pad1d.default,
+    aten.reflection_pad1d_backward.default,
     aten.reflection_pad2d.default,
+    aten.reflection_pad2d_backward.default,
+    aten.reflection_pad3d_backward.default,
     aten.repeat.default,
     aten.replication_pad1d.default,
+    aten.replication_pad1d_backward.default,
     aten.replication_pad2d.default,
+    aten.replication_pad2d_backward.default,
+    aten.replication_pad3d_backward.default,
     aten.roll.default,
     aten.rot90.default,
     aten.scatter.src,
     aten.scatter_add.default,
     aten.select.int,
+    aten.select_backward.default,
     aten.select_scatter.default,
     aten.slice.Tensor,
+    aten.slice_backward.default,
     aten.slice_scatter.default,
     aten.split.Tensor,
     aten.split_with_sizes.default,
@@ -69,6 +81,7 @@ _BY_PARTS = (
     aten.triu.default,
     aten.unbind.int,
     aten.unfold.default,
+    aten.unfold_backward.default,
     aten.unsqueeze.default,
     prims.collapse.default,
     prims.split_dim.default,
@@ -200,7 +213,7 @@ def scatter_value(z: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return join(*(aten.scatter.value(part, dim, index, number) for part, number in parts))
 
 
-@rule(aten.index_fill.int_Scalar)
+@rule(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
 def index_fill(z: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """index_fill(z, dim, index, value) -> of the parts, with those of the value."""
     parts = zip(split(z), split(value), strict=True)

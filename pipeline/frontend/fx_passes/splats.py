@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 from torch.utils._pytree import tree_leaves
 
 aten = torch.ops.aten
@@ -90,7 +91,8 @@ _UNKNOWN = object()
 def compute_splats(graph: fx.Graph) -> None:
     """mul(full([3], 2.0), -3)  →  full([3], -6.0), where sizes are known, for all that is computed element by element.
 
-    eq(x, x)  →  full(True) of integers, likewise.
+    eq(x, x)  →  full(True) of integers, likewise. where(True, a, x)  →  full_like(x, a), whatever the sizes: torch-mlir
+    makes a constant of sizes that are not known.
 
     Torch-mlir folds such ops, and does it wrong: it takes a negative integer beside floats for an unsigned one,
     truncates remainders, takes True for -1, and True + True for False. Remove when it folds as torch computes.
@@ -102,7 +104,11 @@ def compute_splats(graph: fx.Graph) -> None:
             if (number := _moved(node, known)) is not None:
                 known[node] = number
             continue
-        if node.op != "call_function" or not isinstance(value, torch.Tensor) or not _is_plain(value):
+        if node.op != "call_function" or not isinstance(value, torch.Tensor):
+            continue
+        if not _is_plain(value):
+            if node.target is aten.where.self:
+                _choose(graph, node, known)
             continue
         number = _number(node, value, known)
         if number is None:
@@ -110,6 +116,30 @@ def compute_splats(graph: fx.Graph) -> None:
         known[node] = number
         if _is_computed(node) or node.target in _GATHERS:
             _replace(graph, node, number, known)
+
+
+def _choose(graph: fx.Graph, node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> None:
+    """Puts what a condition that is known chooses in the place of a `where`, if an operand has the result's shape."""
+    flag, value = _operand(node.args[0], known), node.meta["val"]
+    if not isinstance(flag, torch.Tensor):
+        return
+    chosen = node.args[1] if flag.item() else node.args[2]
+    number = _operand(chosen, known)
+    wholes = [read for read in node.all_input_nodes if _has_shape_of(read.meta["val"], value)]
+    if chosen in wholes and chosen.meta["val"].dtype == value.dtype:
+        made = chosen
+    elif wholes and isinstance(number, torch.Tensor):
+        with graph.inserting_before(node):
+            made = graph.call_function(aten.full_like.default, (wholes[0], number.item()), {"dtype": value.dtype})
+        made.meta = dict(node.meta)
+    else:
+        return
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+
+
+def _has_shape_of(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dim() == other.dim() and statically_known_true(sym_eq(one.shape, other.shape))
 
 
 def _is_plain(value: torch.Tensor) -> bool:

@@ -28,6 +28,13 @@ def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
     return joined(x, wide) if wide is indices else aten.index.Tensor(x, wide)
 
 
+@replaces(aten.put.default)
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """put(x, index, s) → index_put(the line of x's elements, [index], s)."""
+    line = aten.index_put.default(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate)
+    return line.reshape(x.shape)
+
+
 @replaces(aten.index_put.default)
 def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """index_put(x, mask, value) → see `put_by_mask`; else the values get the shape of what the indices select.

@@ -132,6 +132,15 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, chosen.reshape(x.shape), x)
 
 
+@replaces(aten.masked_scatter_backward.default)
+def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: list[Any]) -> Tensor:
+    """masked_scatter_backward(g, mask, [n]) → what is selected of g, then zeros up to n elements."""
+    flags, count = mask.expand(gradient.shape).reshape(-1), math.prod(sizes)
+    target = torch.where(flags, _ranks(flags) - 1, count)
+    line = aten.index_put.default(gradient.new_zeros(count + 1), [target], gradient.reshape(-1))
+    return line.narrow(0, 0, count).reshape(sizes)
+
+
 @replaces(aten._unique2.default)
 def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """unique(x) → unique_consecutive(sort(x)); the inverse scattered to where the elements came from."""

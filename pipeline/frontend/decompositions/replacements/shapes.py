@@ -66,3 +66,9 @@ def new_empty_strided(x: Tensor, size: list[int], stride: list[int], **kwargs: A
 def as_strided_copy(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Tensor:
     """as_strided_copy(x, ..) → clone(as_strided(x, ..))."""
     return torch.as_strided(x, size, stride, storage_offset).clone()
+
+
+@replaces(aten.narrow_copy.default)
+def narrow_copy(x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
+    """narrow_copy(x, dim, start, n) → clone(narrow(x, dim, start, n))."""
+    return x.narrow(dim, start, length).clone()
