@@ -27,7 +27,7 @@ def alias_idle_dropouts(exported: ExportedProgram) -> ExportedProgram:
     for node in _idle(module):
         node.target, node.args = aten.alias.default, (node.args[0],)
         node.meta["val"] = node.all_input_nodes[0].meta["val"]
-    for inner in _graphs(module):
+    for inner in all_graphs(module):
         inner.recompile()
     return exported._update(module, exported.graph_signature)
 
@@ -35,17 +35,17 @@ def alias_idle_dropouts(exported: ExportedProgram) -> ExportedProgram:
 def copy_of_graph(exported: ExportedProgram) -> fx.GraphModule:
     """A program's graph, and those of its regions, to be changed. Copies of FX rename what is called like a builtin."""
     module = copy.deepcopy(exported.graph_module)
-    for old, new in zip(_graphs(exported.graph_module), _graphs(module), strict=True):
+    for old, new in zip(all_graphs(exported.graph_module), all_graphs(module), strict=True):
         for given, node in zip(old.graph.nodes, new.graph.nodes, strict=True):
             node.name = given.name
     return module
 
 
 def _idle(module: fx.GraphModule) -> list[fx.Node]:
-    nodes = [node for inner in _graphs(module) for node in inner.graph.nodes if node.target in _DROPOUTS]
+    nodes = [node for inner in all_graphs(module) for node in inner.graph.nodes if node.target in _DROPOUTS]
     return [node for node in nodes if node.args[1] == 0 or node.args[2] is False]
 
 
-def _graphs(module: fx.GraphModule) -> list[fx.GraphModule]:
+def all_graphs(module: fx.GraphModule) -> list[fx.GraphModule]:
     """The graph, and those of its branches and loops."""
     return [inner for inner in module.modules() if isinstance(inner, fx.GraphModule)]

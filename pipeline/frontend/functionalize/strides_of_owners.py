@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from pipeline.frontend.functionalize.idle_dropouts import copy_of_graph
+from pipeline.frontend.functionalize.idle_dropouts import all_graphs, copy_of_graph
 from pipeline.frontend.views.factoring import polynomial
 from pipeline.frontend.views.symbolic_sizes import SymbolicSizes
 
@@ -29,10 +29,10 @@ _OFFSET, _OFFSET_NAME = 3, "storage_offset"
 
 def stride_from_owners(exported: ExportedProgram) -> ExportedProgram:
     """as_strided(view of x, size, stride)  →  as_strided(x, size, stride, offset of the view), in all graphs."""
-    if not any(map(_of_views, _graphs(exported.graph_module))):
+    if not any(map(_of_views, all_graphs(exported.graph_module))):
         return exported
     module = copy_of_graph(exported)
-    for inner in _graphs(module):
+    for inner in all_graphs(module):
         _rewrite(inner)
     return exported._update(module, exported.graph_signature)
 
@@ -48,10 +48,6 @@ def graph_from_owners(graph: fx.GraphModule) -> fx.GraphModule:
     made = fx.GraphModule(graph, copied)
     _rewrite(made)
     return made
-
-
-def _graphs(module: fx.GraphModule) -> list[fx.GraphModule]:
-    return [inner for inner in module.modules() if isinstance(inner, fx.GraphModule)]
 
 
 def _of_views(module: fx.GraphModule) -> list[tuple[fx.Node, fx.Node]]:

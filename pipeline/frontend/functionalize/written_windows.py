@@ -12,7 +12,7 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_and
 
-from pipeline.frontend.functionalize.idle_dropouts import copy_of_graph
+from pipeline.frontend.functionalize.idle_dropouts import all_graphs, copy_of_graph
 from pipeline.frontend.functionalize.region_aliases import refusal
 from pipeline.frontend.functionalize.schema_aliases import root, written
 
@@ -35,10 +35,10 @@ def stride_written_windows(exported: ExportedProgram) -> ExportedProgram:
     Raises:
         CaptureError: of sizes that are not known.
     """
-    if not any(map(_written_windows, _graphs(exported.graph_module))):
+    if not any(map(_written_windows, all_graphs(exported.graph_module))):
         return exported
     module = copy_of_graph(exported)
-    for inner in _graphs(module):
+    for inner in all_graphs(module):
         for node in _written_windows(inner):
             node.target, node.args, node.kwargs = aten.as_strided.default, _places(node, node.meta["val"]), {}
         inner.recompile()
@@ -52,10 +52,6 @@ def stride_written_windows_of_dynamo(module: fx.GraphModule) -> None:
         if windows._version and _leaves_some_out(node, node.args[0].meta["example_value"]):
             node.op, node.target, node.args, node.kwargs = "call_function", torch.as_strided, _places(node, windows), {}
     module.recompile()
-
-
-def _graphs(module: fx.GraphModule) -> list[fx.GraphModule]:
-    return [inner for inner in module.modules() if isinstance(inner, fx.GraphModule)]
 
 
 def _written_windows(module: fx.GraphModule) -> list[fx.Node]:

@@ -126,7 +126,7 @@ def _choose(graph: fx.Graph, node: fx.Node, known: dict[fx.Node, torch.Tensor]) 
     chosen = node.args[1] if flag.item() else node.args[2]
     number = _operand(chosen, known)
     wholes = [read for read in node.all_input_nodes if _has_shape_of(read.meta["val"], value)]
-    if chosen in wholes and chosen.meta["val"].dtype == value.dtype:
+    if isinstance(chosen, fx.Node) and chosen in wholes and chosen.meta["val"].dtype == value.dtype:
         made = chosen
     elif wholes and isinstance(number, torch.Tensor):
         with graph.inserting_before(node):
