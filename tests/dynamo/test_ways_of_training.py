@@ -249,6 +249,17 @@ def backward_twice(compiled: Compiler) -> Any:
 
 
 @way
+def backward_twice_behind_backward_once(compiled: Compiler) -> Any:
+    model = Dense().double()
+    run, ((x, y),) = compiled(model), rows(5)
+    F.cross_entropy(run(x), y).backward()
+    loss = F.cross_entropy(run(x), y)
+    first = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+    loss.backward()
+    return [first, held(model)]
+
+
+@way
 def two_calls_and_one_backward(compiled: Compiler) -> Any:
     model = Dense().double()
     run = compiled(model)

@@ -146,8 +146,20 @@ class Capture:
         return self._take_inference(graph, inputs)
 
     def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+        _keep_what_backward_reads()
         code = self.code
         return Boxed(lambda inputs: code.backward(graph, inputs))
+
+
+def _keep_what_backward_reads() -> None:
+    """Says that backward writes to nothing that forward has kept: then a graph may be retained, as in eager mode.
+
+    aot_autograd refuses `retain_graph=True` for a backward that may write there, once it has been compiled for a call
+    without. Its runtime looks at this very list.
+    """
+    facts = TracingContext.get().fw_metadata
+    if facts is not None and facts.bw_donated_idxs:
+        facts.bw_donated_idxs.clear()
 
 
 def _name_checks(graph: fx.GraphModule) -> None:
