@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._functorch import config as functorch_config
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -111,3 +112,45 @@ def test_what_is_kept(name):
     assert numbers <= 2 * x.numel() + sum(weight.numel() for weight in block.parameters())
     without = torch.compile(lambda x: block(block(x)), backend="pipeline")(x).grad_fn.saved_tensors
     assert numbers < sum(tensor.numel() for tensor in without if tensor.dtype != torch.bool)
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_budgets_of_memory(name, budget):
+    """torch's budget says how much of the activations is kept; no numbers are drawn twice for it."""
+    block = Block(BLOCKS[name])
+    expected = losses(block, call=compiled(), checkpointed=False)
+    torch._dynamo.reset()
+    with functorch_config.patch(activation_memory_budget=budget):
+        result = losses(block, call=compiled(), checkpointed=False)
+    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
+
+
+class NoisyGradient(torch.autograd.Function):
+    """x, and what backward multiplies its gradient with is random, of its shape or of another one."""
+
+    @staticmethod
+    def forward(ctx, x, like):
+        ctx.like = like
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        noise = torch.rand_like(gradient) if ctx.like else torch.rand(24, dtype=torch.float64)
+        return gradient * noise, None
+
+
+@pytest.mark.parametrize("like", [True, False], ids=["like", "of a size"])
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_backward_draws_numbers(training, like):
+    block = Block(lambda rows: NoisyGradient.apply(rows, like)).train(training)
+    results = [losses(block, call=compiled(), checkpointed=False) for _ in range(2)]
+    torch.testing.assert_close(*results)
+    assert not torch.equal(results[0][1], losses(Block(lambda rows: rows * 2), checkpointed=False)[1])
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_backward_draws_numbers_of_eager(training):
+    block = Block(lambda rows: NoisyGradient.apply(rows, True)).train(training)
+    result = losses(block, call=compiled(random="eager", fallback="torch"), checkpointed=False)
+    torch.testing.assert_close(result, losses(block, checkpointed=False), rtol=1e-12, atol=1e-12)

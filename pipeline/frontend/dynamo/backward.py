@@ -32,14 +32,16 @@ class Backward:
         weights: Weights,
         compile_graph: Compile,
         steps: StepCache | None,
+        random: str,
     ):
         """What is compiled is registered with `owner`; `weights` are those that `forward` takes.
 
-        `steps` may have it already, or gets it.
+        `steps` may have it already, or gets it; `random` is the option: whose numbers backward draws, if it does.
         """
         self._owner = owner
         self._forward = forward
         self._steps = steps
+        self._random = random
         self._names = {id(tensor): name for name, tensor in weights.values()}
         self._compile_graph = compile_graph
         self._run: Callable[[list[Any]], Sequence[Any]] | None = None
@@ -83,7 +85,7 @@ class Backward:
         if graph is None:
             assert self._steps is not None and self._steps.found is not None
             return self._steps.found.backward
-        parted = decomposed(graph)
+        parted = decomposed(graph, self._random)
         dear = [number for number in weights_of_convolutions(parted) if id(inputs[number]) in self._names]
         return BoundPart(CalledPart.of(parted, parted.graph.output_node().args[0]), tuple(dear))
 

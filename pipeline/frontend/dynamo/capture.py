@@ -75,6 +75,7 @@ class Capture:
         trains: whether results carry gradients; then the graph returns what backward needs, too.
         keeps_activations: whether that are activations, and not the inputs alone.
         steps: what the disk cache has of a graph with gradients, see there; None of any other graph.
+        random: whose numbers are drawn, as the option says.
         runtime: calls what `code` has and does what the functional graph leaves to be done. Takes dynamo's inputs.
         code: what calls the compiled graphs.
     """
@@ -99,7 +100,7 @@ class Capture:
         """
         _name_checks(graph)
         stride_written_windows_of_dynamo(graph)
-        random = options.random
+        self.random = random = options.random
         self.code = GraphCalls()
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         self.steps = step_cache(graph, inputs, keeps_activations, options, target) if perhaps_trains else None

@@ -16,7 +16,7 @@ from pipeline.frontend.gradients.kept_bases import keep_bases
 from pipeline.frontend.gradients.kept_layouts import keep_as_in_memory
 from pipeline.frontend.gradients.kept_values import keep_what_is_read
 from pipeline.frontend.gradients.norms import statistics_in_float32
-from pipeline.frontend.gradients.recompute import copy_what_is_written, is_random
+from pipeline.frontend.gradients.recompute import copy_what_is_written, is_random, keep_inputs
 
 aten = torch.ops.aten
 
@@ -47,6 +47,8 @@ def activation_partition(
     for part in (forward, backward):
         _exchange(part.graph, _attention_without_dropout, _ATTENTION)
         part.recompile()
+    if _draw_the_same(forward, backward):
+        return keep_inputs(joint, num_fwd_outputs)
     keep_bases(forward, backward, num_fwd_outputs)
     keep_what_is_read(forward, backward, num_fwd_outputs)
     keep_as_in_memory(forward, backward, num_fwd_outputs)
@@ -64,10 +66,20 @@ def _keep_random_numbers(graph: fx.Graph) -> None:
         if is_random(node):
             node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
         elif (inputs := _tensors_of(node)) and drawn.issuperset(inputs):
-            node.meta.pop("recompute", None)
+            if must_recompute(node):
+                del node.meta["recompute"]
         else:
             continue
         drawn.add(node)
+
+
+def _draw_the_same(forward: fx.GraphModule, backward: fx.GraphModule) -> bool:
+    """Whether backward draws numbers again, which torch's partitioner has it do where it is to keep inputs alone.
+
+    That is what `torch._functorch.config.activation_memory_budget = 0` asks for.
+    """
+    drawn = [{node.name for node in part.graph.nodes if is_random(node)} for part in (forward, backward)]
+    return bool(drawn[0] & drawn[1])
 
 
 def _tensors_of(node: fx.Node) -> list[fx.Node]:

@@ -27,11 +27,22 @@ def recompute_partition(
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """(forward, backward) of a graph of aot_autograd's that computes both, as a `partition_fn` gives them."""
     copy_what_is_written(joint)
+    return keep_inputs(joint, num_fwd_outputs)
+
+
+def keep_inputs(joint: fx.GraphModule, num_fwd_outputs: int) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """(forward, backward), which is given the inputs, or copies of those that are written to, and random numbers."""
     numbers: list[fx.Node] = []
     tensors: list[fx.Node] = []
+    behind: set[fx.Node] = set()  # what is computed of gradients, which forward does not have
     for node in joint.graph.nodes:
-        if node.op == "placeholder" and "tangents" not in str(node.target):
-            (numbers if is_sym_node(node) else tensors).append(_as_given(node))
+        if node.op == "placeholder":
+            if "tangents" in str(node.target):
+                behind.add(node)
+            else:
+                (numbers if is_sym_node(node) else tensors).append(_as_given(node))
+        elif not behind.isdisjoint(node.all_input_nodes):
+            behind.add(node)
         elif is_random(node):
             tensors += _tensors(node)
     return _extract_fwd_bwd_modules(joint, tensors, numbers, num_fwd_outputs=num_fwd_outputs)
