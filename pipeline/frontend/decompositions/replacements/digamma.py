@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.frontend.decompositions.replacements.special_functions import by_horner
 from pipeline.frontend.decompositions.replacements.table import aten, is_float, replaces
 
 #: From here on the series' terms are below half an ulp from the last one on.
@@ -31,7 +32,7 @@ def digamma(x: Tensor) -> Tensor:
         value = torch.where(small, value + 1, value)
     powers = 1 / (value * value)
     terms = [number / -(2 * k) for k, number in enumerate(_BERNOULLI, 1)]
-    above = value.log() - 0.5 / value + _series(powers, terms) + shift
+    above = value.log() - 0.5 / value + by_horner(powers, terms) * powers + shift
     angle = math.pi * (wide - wide.round())
     below = torch.where(wide == wide.round(), math.nan, above - math.pi * angle.cos() / angle.sin())
     return torch.where(mirrored, below, above).to(dtype)
@@ -56,14 +57,6 @@ def _trigamma(x: Tensor) -> Tensor:
         shift = torch.where(small, shift + 1 / (value * value), shift)
         value = torch.where(small, value + 1, value)
     powers = 1 / (value * value)
-    above = (1 + 0.5 / value + _series(powers, list(_BERNOULLI))) / value + shift
+    above = (1 + 0.5 / value + by_horner(powers, _BERNOULLI) * powers) / value + shift
     ratio = math.pi / (math.pi * (wide - wide.round())).sin()
     return torch.where(mirrored, ratio * ratio - above, above).to(dtype)
-
-
-def _series(x: Tensor, coefficients: list[float]) -> Tensor:
-    """By Horner's scheme, from the first power on."""
-    value = torch.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value = value * x + coefficient
-    return value * x

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from pipeline.frontend.decompositions.replacements.special_functions import by_horner
 from pipeline.frontend.decompositions.replacements.table import aten, is_float, replaces
 
 _EULER = 0.577215664901532860606512090082402431
@@ -58,17 +59,10 @@ def _below_large(x: Tensor) -> Tensor:
         factors = torch.where(nearest >= step + 2, factors * (x - step), factors)
     rest = x - nearest
     logarithm = torch.where(nearest < 2, -factors.log(), factors.log())
-    return _by_horner(rest, _ABOUT_TWO) * rest + logarithm
+    return by_horner(rest, _ABOUT_TWO) * rest + logarithm
 
 
 def _stirling(x: Tensor) -> Tensor:
     inverse = 1 / x
-    series = _by_horner(inverse * inverse, _STIRLING) * inverse
+    series = by_horner(inverse * inverse, _STIRLING) * inverse
     return (x - 0.5) * (x.log() - 1) + (0.5 * math.log(2 * math.pi) - 0.5 + series)
-
-
-def _by_horner(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    value = torch.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value = value * x + coefficient
-    return value

@@ -86,13 +86,13 @@ def erfc(x: Tensor) -> Tensor:
 def _erfc_tail(x: Tensor) -> Tensor:
     """erfc on [1.25, 28] as fdlibm's s_erf.c computes it; the square of x in two parts, the first of which is exact."""
     square = 1 / (x * x)
-    near, far = (_polynomial(square, above) / _polynomial(square, below) for above, below in (_NEAR, _FAR))
+    near, far = (by_horner(square, above) / by_horner(square, below) for above, below in (_NEAR, _FAR))
     head = x.float().double()
     tail = (head - x) * (head + x) + torch.where(x < 1 / 0.35, near, far)
     return (-head * head - 0.5625).exp() * tail.exp() / x
 
 
-def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+def by_horner(x: Tensor, coefficients: Sequence[float]) -> Tensor:
     """By Horner's scheme; the constant comes first."""
     value = torch.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
