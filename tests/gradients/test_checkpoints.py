@@ -114,6 +114,15 @@ def test_what_is_kept(name):
     assert numbers < sum(tensor.numel() for tensor in without if tensor.dtype != torch.bool)
 
 
+def test_what_is_kept_behind_a_dropped_input():
+    """What is computed of a mask and of the input is computed again, as all else in a checkpoint."""
+    block = nn.Sequential(nn.Dropout(0.3), nn.Linear(8, 64), nn.GELU(), nn.Linear(64, 8)).double()
+    x = torch.randn(16, 8, dtype=torch.float64, requires_grad=True)
+    result = torch.compile(lambda x: checkpoint(block, x, use_reentrant=False), backend="pipeline")(x)
+    kept = [tensor for tensor in result.grad_fn.saved_tensors if tensor.dtype != torch.bool]
+    assert {tensor.numel() for tensor in kept} <= {x.numel(), *(weight.numel() for weight in block.parameters())}
+
+
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_budgets_of_memory(name, budget):

@@ -84,7 +84,11 @@ def _draw_the_same(forward: fx.GraphModule, backward: fx.GraphModule) -> bool:
 
 def _tensors_of(node: fx.Node) -> list[fx.Node]:
     """The operands that are tensors, or tuples of them, and no constants."""
-    return [operand for operand in node.all_input_nodes if operand.all_input_nodes and not is_sym_node(operand)]
+    return [operand for operand in node.all_input_nodes if not (is_sym_node(operand) or _is_constant(operand))]
+
+
+def _is_constant(node: fx.Node) -> bool:
+    return node.op != "placeholder" and not node.all_input_nodes and not is_random(node)
 
 
 def _attention_without_dropout(*args: Any, **kwargs: Any) -> Any:

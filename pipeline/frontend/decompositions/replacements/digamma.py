@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,15 +25,10 @@ def digamma(x: Tensor) -> Tensor:
     dtype = x.dtype if is_float(x) else torch.get_default_dtype()
     wide = x.double()
     mirrored = wide < 0
-    value = torch.where(mirrored, 1 - wide, wide)
-    shift = torch.zeros_like(value)
-    for _ in range(int(_LARGE)):
-        small = value < _LARGE
-        shift = torch.where(small, shift - 1 / value, shift)
-        value = torch.where(small, value + 1, value)
+    value, below_large = _raised(torch.where(mirrored, 1 - wide, wide), lambda x: 1 / x)
     powers = 1 / (value * value)
     terms = [number / -(2 * k) for k, number in enumerate(_BERNOULLI, 1)]
-    above = value.log() - 0.5 / value + by_horner(powers, terms) * powers + shift
+    above = value.log() - 0.5 / value + by_horner(powers, terms) * powers - below_large
     angle = math.pi * (wide - wide.round())
     below = torch.where(wide == wide.round(), math.nan, above - math.pi * angle.cos() / angle.sin())
     return torch.where(mirrored, below, above).to(dtype)
@@ -50,13 +46,18 @@ def _trigamma(x: Tensor) -> Tensor:
     dtype = x.dtype if is_float(x) else torch.get_default_dtype()
     wide = x.double()
     mirrored = wide < 0.5
-    value = torch.where(mirrored, 1 - wide, wide)
-    shift = torch.zeros_like(value)
-    for _ in range(int(_LARGE)):
-        small = value < _LARGE
-        shift = torch.where(small, shift + 1 / (value * value), shift)
-        value = torch.where(small, value + 1, value)
+    value, below_large = _raised(torch.where(mirrored, 1 - wide, wide), lambda x: 1 / (x * x))
     powers = 1 / (value * value)
-    above = (1 + 0.5 / value + by_horner(powers, _BERNOULLI) * powers) / value + shift
+    above = (1 + 0.5 / value + by_horner(powers, _BERNOULLI) * powers) / value + below_large
     ratio = math.pi / (math.pi * (wide - wide.round())).sin()
     return torch.where(mirrored, ratio * ratio - above, above).to(dtype)
+
+
+def _raised(x: Tensor, term: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """(x plus the least whole number that makes it large, the sum of the terms of x, x + 1, .. before that)."""
+    total = torch.zeros_like(x)
+    for _ in range(int(_LARGE)):
+        small = x < _LARGE
+        total = torch.where(small, total + term(x), total)
+        x = torch.where(small, x + 1, x)
+    return x, total
