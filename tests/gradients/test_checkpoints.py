@@ -120,7 +120,8 @@ def test_what_is_kept_behind_a_dropped_input():
     x = torch.randn(16, 8, dtype=torch.float64, requires_grad=True)
     result = torch.compile(lambda x: checkpoint(block, x, use_reentrant=False), backend="pipeline")(x)
     kept = [tensor for tensor in result.grad_fn.saved_tensors if tensor.dtype != torch.bool]
-    assert {tensor.numel() for tensor in kept} <= {x.numel(), *(weight.numel() for weight in block.parameters())}
+    weights = sum(weight.numel() for weight in block.parameters())
+    assert sum(tensor.numel() for tensor in kept) <= x.numel() + weights
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.5])
