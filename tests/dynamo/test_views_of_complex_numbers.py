@@ -53,19 +53,33 @@ def of_written_argument(view: Any, x: torch.Tensor, s: int) -> tuple[torch.Tenso
     return view(x, s), x
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
-@pytest.mark.parametrize("dynamic", [None, True, False])
-@pytest.mark.parametrize("function", [of_argument, beside_another, of_result, of_written_argument])
-def test_inference(function, dynamic, dtype):
+FUNCTIONS = [of_argument, beside_another, of_result, of_written_argument]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_inference(function):
+    """One compilation is for all numbers."""
     for name, view in VIEWS.items():
-        _assert_same(name, lambda x, s, view=view: function(view, x, s), dynamic, dtype, with_gradients=False)
+        _assert_same(name, lambda x, s, view=view: function(view, x, s), True, torch.complex64, with_gradients=False)
 
 
-@pytest.mark.parametrize("dynamic", [None, True, False])
 @pytest.mark.parametrize("function", [of_argument, beside_another, of_result])
-def test_training(function, dynamic):
+def test_training(function):
     for name, view in VIEWS.items():
-        _assert_same(name, lambda x, s, view=view: function(view, x, s), dynamic, torch.complex128, with_gradients=True)
+        _assert_same(name, lambda x, s, view=view: function(view, x, s), True, torch.complex128, with_gradients=True)
+
+
+@pytest.mark.parametrize(("dynamic", "dtype"), [(None, torch.complex64), (False, torch.complex128)], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_all_views_of_a_tensor(function, dynamic, dtype):
+    """Compiled for each number, or twice: all views in one program."""
+
+    def all_views(x, s):
+        return tuple(result for view in VIEWS.values() for result in function(view, x, s))
+
+    _assert_same("all", all_views, dynamic, dtype, with_gradients=False)
+    if function is not of_written_argument:
+        _assert_same("all", all_views, dynamic, dtype, with_gradients=True)
 
 
 @pytest.mark.parametrize("dynamic", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from function_model import Function
+from tables import results_of
 
 import pipeline
 
@@ -23,21 +24,23 @@ CASES = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
-@pytest.mark.parametrize("length", [1, 15, 16, 17, 200])
 @pytest.mark.parametrize("name", CASES)
-def test_products(name, length, dtype):
-    function, first, second = CASES[name]
-    x, w = (
-        (torch.randn([length if n is None else n for n in shape]) * 9).to(getattr(torch, dtype))
-        for shape in (first, second)
-    )
-    result = pipeline.compile(Function(function), (x, w))(x, w)
-    if dtype == "int64":
-        assert torch.equal(result, function(x, w))
-        return
-    expected = function(x.double(), w.double())
-    bound = (length + 2) * torch.finfo(result.dtype).eps * (function(x.double().abs(), w.double().abs()) + 1)
-    assert ((result.double() - expected).abs() <= bound).all()
+def test_products(name, dtype):
+    function, *shapes = CASES[name]
+    operands = {
+        length: tuple(
+            (torch.randn([length if n is None else n for n in shape]) * 9).to(getattr(torch, dtype)) for shape in shapes
+        )
+        for length in (1, 15, 16, 17, 200)
+    }
+    results = results_of({str(length): (function, pair) for length, pair in operands.items()})
+    for (length, (x, w)), result in zip(operands.items(), results.values(), strict=True):
+        if dtype == "int64":
+            assert torch.equal(result, function(x, w)), length
+            continue
+        expected = function(x.double(), w.double())
+        bound = (length + 2) * torch.finfo(result.dtype).eps * (function(x.double().abs(), w.double().abs()) + 1)
+        assert ((result.double() - expected).abs() <= bound).all(), length
 
 
 def test_the_matrix_is_not_copied():

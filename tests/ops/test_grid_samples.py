@@ -36,10 +36,14 @@ def drawn(shape, size, dtype):
     return x, (torch.rand(shape[0], *size, 2, generator=generator) * 5 - 2.5).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("shape", "size"), SHAPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "size", "dtype"),
+    [*((*sizes, torch.float32) for sizes in SHAPES), *((*sizes, torch.float64) for sizes in SHAPES[:2])],
+    ids=str,
+)
 def test_shapes(shape, size, dtype):
-    x, grid = drawn(shape, size, getattr(torch, dtype))
+    """The shapes in which sizes are 0 and 1 take other ways than the first two in their loops, not in their dtype."""
+    x, grid = drawn(shape, size, dtype)
     results = pipeline.compile(Function(every_form), (x, grid))(x, grid)
     for form, result, expected in zip(FORMS, results, every_form(x, grid), strict=True):
         assert result.dtype == expected.dtype

@@ -35,31 +35,47 @@ def strided(view, offset=None):
     return lambda x: as_strided(view(x + 1), [3, 4], [20, 1], offset) * 2
 
 
-@pytest.mark.parametrize("offset", [None, 7])
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_of_known_sizes(view, offset):
-    check(Function(strided(view, offset)), torch.randn(2, 3, 20, 20))
+def all_strided(offset=None):
+    """Of all views, each of a tensor of its own."""
+    functions = [strided(view, offset) for view in VIEWS.values()]
+    return lambda *xs: [function(x) for function, x in zip(functions, xs, strict=True)]
+
+
+def drawn(size):
+    """A tensor for each view."""
+    return [torch.randn(2, 3, size, 20) for _ in VIEWS]
 
 
 @pytest.mark.parametrize("offset", [None, 7])
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_of_symbolic_sizes(view, offset):
-    function, (first, second) = strided(view, offset), (torch.randn(2, 3, n, 20) for n in (20, 23))
-    with torch.no_grad():
-        code = torch.compile(function, backend="pipeline", dynamic=True)
-        assert torch.equal(code(first), function(first))
-        assert torch.equal(code(second), function(second))
+def test_of_known_sizes(offset):
+    check(Function(all_strided(offset)), *drawn(20))
 
 
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_gradients_are_eagers(view, dynamic):
+@pytest.mark.parametrize("offset", [None, 7])
+def test_of_symbolic_sizes(offset):
+    function = all_strided(offset)
+    code = torch.compile(function, backend="pipeline", dynamic=True)
+    for size in (20, 23):
+        xs = drawn(size)
+        with torch.no_grad():
+            assert not differences(code(*xs), function(*xs))
+
+
+def check_gradients(function, xs, dynamic):
+    mine, its = ([x.clone().requires_grad_() for x in xs] for _ in range(2))
+    for given, code in ((mine, torch.compile(function, backend="pipeline", dynamic=dynamic)), (its, function)):
+        torch.stack([result.sin().sum() for result in pytree.tree_leaves(code(*given))]).sum().backward()
+    assert not differences([x.grad for x in mine], [x.grad for x in its])
+
+
+def test_gradients_are_eagers():
     """Eager's are of the view's own elements alone."""
-    function, x = strided(view), torch.randn(2, 3, 20, 20)
-    mine, its = x.clone().requires_grad_(), x.clone().requires_grad_()
-    torch.compile(function, backend="pipeline", dynamic=dynamic)(mine).sin().sum().backward()
-    function(its).sin().sum().backward()
-    torch.testing.assert_close(mine.grad, its.grad)
+    check_gradients(all_strided(), drawn(20), dynamic=False)
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_gradients_of_symbolic_sizes_are_eagers(view):
+    check_gradients(strided(view), [torch.randn(2, 3, 20, 20)], dynamic=True)
 
 
 #: Shapes, what is viewed, and (sizes, strides, offset) of dims that lie in memory without gaps.
