@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -68,12 +70,18 @@ def compiled(**options):
     return lambda function: torch.compile(function, backend="pipeline", options=options)
 
 
+@functools.cache
+def without_checkpoints(name):
+    """A block of a name, its result and its gradients."""
+    block = Block(BLOCKS[name])
+    return block, losses(block, call=compiled(), checkpointed=False)
+
+
 @pytest.mark.parametrize("reentrant", [False, True], ids=["plain", "reentrant"])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_numbers_are_those_of_forward(name, reentrant):
     """A seed gives the same numbers with checkpoints and without, so gradients are the same, too."""
-    block = Block(BLOCKS[name])
-    expected = losses(block, call=compiled(), checkpointed=False)
+    block, expected = without_checkpoints(name)
     torch.testing.assert_close(losses(block, call=compiled(), reentrant=reentrant), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -128,8 +136,7 @@ def test_what_is_kept_behind_a_dropped_input():
 @pytest.mark.parametrize("name", BLOCKS)
 def test_budgets_of_memory(name, budget):
     """torch's budget says how much of the activations is kept; no numbers are drawn twice for it."""
-    block = Block(BLOCKS[name])
-    expected = losses(block, call=compiled(), checkpointed=False)
+    block, expected = without_checkpoints(name)
     torch._dynamo.reset()
     with functorch_config.patch(activation_memory_budget=budget):
         result = losses(block, call=compiled(), checkpointed=False)

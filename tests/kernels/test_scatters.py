@@ -92,7 +92,9 @@ def test_single_elements(shape, dtype):
     for name, result in results_of(programs).items():
         function, arguments = programs[name]
         bounds = close if name.startswith("add") else {"rtol": 0, "atol": 0}
-        torch.testing.assert_close(result, function(*arguments), **bounds, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            result, function(*arguments), **bounds, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 def test_fewer_updates_than_elements():
