@@ -75,73 +75,9 @@ def _hypot(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(infinite, torch.full_like(a, math.inf), scaled)
 
 
-@replaces(aten.erfc.default)
-def erfc(x: Tensor) -> Tensor:
-    """erfc(x) → 1 - erf(x) in float64; above 1.25, where that cancels, exp(-x²) / x times a function close to 0.56."""
-    dtype = x.dtype if is_float(x) else torch.get_default_dtype()
-    wide = x.double()
-    return torch.where(wide < 1.25, 1 - wide.erf(), _erfc_tail(wide.clamp(1.25, 28))).to(dtype)
-
-
-def _erfc_tail(x: Tensor) -> Tensor:
-    """erfc on [1.25, 28] as fdlibm's s_erf.c computes it; the square of x in two parts, the first of which is exact."""
-    square = 1 / (x * x)
-    near, far = (by_horner(square, above) / by_horner(square, below) for above, below in (_NEAR, _FAR))
-    head = x.float().double()
-    tail = (head - x) * (head + x) + torch.where(x < 1 / 0.35, near, far)
-    return (-head * head - 0.5625).exp() * tail.exp() / x
-
-
 def by_horner(x: Tensor, coefficients: Sequence[float]) -> Tensor:
     """By Horner's scheme; the constant comes first."""
     value = torch.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         value = value * x + coefficient
     return value
-
-
-#: Numerator and denominator of log(x * exp(x²) * erfc(x)) + 0.5625 in 1 / x², for x below 1 / 0.35 and above.
-_NEAR = (
-    (
-        -9.86494403484714822705e-03,
-        -6.93858572707181764372e-01,
-        -1.05586262253232909814e01,
-        -6.23753324503260060396e01,
-        -1.62396669462573470355e02,
-        -1.84605092906711035994e02,
-        -8.12874355063065934246e01,
-        -9.81432934416914548592e00,
-    ),
-    (
-        1.0,
-        1.96512716674392571292e01,
-        1.37657754143519042600e02,
-        4.34565877475229228821e02,
-        6.45387271733267880336e02,
-        4.29008140027567833386e02,
-        1.08635005541779435134e02,
-        6.57024977031928170135e00,
-        -6.04244152148580987438e-02,
-    ),
-)
-_FAR = (
-    (
-        -9.86494292470009928597e-03,
-        -7.99283237680523006574e-01,
-        -1.77579549177547519889e01,
-        -1.60636384855821916062e02,
-        -6.37566443368389627722e02,
-        -1.02509513161107724954e03,
-        -4.83519191608651397019e02,
-    ),
-    (
-        1.0,
-        3.03380607434824582924e01,
-        3.25792512996573918826e02,
-        1.53672958608443695994e03,
-        3.19985821950859553908e03,
-        2.55305040643316442583e03,
-        4.74528541206955367215e02,
-        -2.24409524465858183362e01,
-    ),
-)
