@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.contraction import Contraction
 from pipeline.ir.indexing_maps import coefficient, loop_of
-from pipeline.ir.matchers import is_zero
+from pipeline.ir.matchers import zero_padding
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
@@ -74,7 +74,7 @@ def read_window(contraction: Contraction) -> ConvWindow | None:
     low, high = [0] * len(data), [0] * len(data)
     sizes = _shape(value)
     while (op := defining_op(value)) is not None:
-        zeros = _zeros(op)
+        zeros = zero_padding(op)
         if op.name == "tensor.expand_shape":
             groups = [[part for dim in group for part in groups[dim]] for group in reassociation(op)]
         elif zeros is not None and all(pair == (0, 0) or _only(groups[dim]) in axes for dim, pair in enumerate(zeros)):
@@ -177,17 +177,6 @@ def _axis(contraction: Contraction, dim: int) -> WindowDim | None:
     if not stride or not step or stride < 0 or step < 0 or size < 0:
         return None
     return WindowDim(dim, outs[0], stride, weight_dim, size, step)
-
-
-def _zeros(op: ir.Operation) -> list[tuple[int, int]] | None:
-    """How many zeros a tensor.pad puts in front of and behind each dim; None for another op, other or unknown ones."""
-    if op.name != "tensor.pad" or len(op.operands) != 1:
-        return None
-    yielded = op.regions[0].blocks[0].operations[0].operation
-    if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
-        return None
-    low, high = (list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("static_low", "static_high"))
-    return list(zip(low, high, strict=True)) if min(low + high) >= 0 else None
 
 
 def _only(group: list[int]) -> int | None:

@@ -48,8 +48,9 @@ class CpuTarget(Target):
     def layouts(self) -> str:
         """Channels last where that pays; then weights for Winograd's algorithm, unless that is not wanted."""
         results = self.form.winograd
-        return "canonicalize, cse, propagate-layouts, compute-channels-last, transposed-conv-phases" + (
-            f", winograd-weights{{results={results}}}" if results else ""
+        return (
+            "canonicalize, cse, drop-padded-taps, propagate-layouts, compute-channels-last, transposed-conv-phases"
+            + (f", winograd-weights{{results={results}}}" if results else "")
         )
 
     def kernel_passes(self) -> str:
