@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
 from typing import ClassVar
 
-from pipeline.ir.indexing_maps import coefficient, loop_of
+from pipeline.analysis.window_dims import WindowDim, window_dim
+from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.matchers import zero_padding
 from pipeline.ir.rewriting import before, replace
@@ -46,55 +48,6 @@ class Band:
 
 
 @dataclass(frozen=True)
-class WindowAxis:
-    """A dim of the data that a window slides along: index = stride * out + step * tap - low.
-
-    Attributes:
-        dim: the number of the dim.
-        out: the loop over positions.
-        tap: the loop over taps.
-        stride: how far the window moves.
-        step: the distance between two taps.
-        low: how many zeros stand in front of the data.
-        size: how many elements of data there are.
-    """
-
-    dim: int
-    out: int
-    tap: int
-    stride: int
-    step: int
-    low: int
-    size: int
-
-    def bands(self, positions: int, taps: int) -> list[Band]:
-        """The results along the axis, in bands of those that read data with the same taps, where that pays."""
-
-        def reading(position: int) -> tuple[int, int]:
-            """The first tap that reads data, and the first behind it that reads none."""
-            start = self.low - self.stride * position
-            first = max(0, -(-start // self.step))
-            return first, max(first, min(taps, (start + self.size - 1) // self.step + 1))
-
-        found = []
-        for (first, behind), group in groupby(range(positions), reading):
-            line = list(group)
-            found.append(Band(line[0], len(line), first, behind - first))
-        first = min((band.first for band in found if band.taps), default=0)
-        behind = max((band.first + band.taps for band in found), default=0)
-        whole = Band(0, positions, first, behind - first)
-        split = sum(band.size * band.taps for band in found) <= _WORTH_A_SPLIT * positions * whole.taps
-        return found if split and len(found) <= _MOST_BANDS and all(band.taps for band in found) else [whole]
-
-    def data(self, band: Band) -> tuple[int, int, int, int]:
-        """(first element, how many, zeros in front, zeros behind) that a band reads."""
-        first = self.stride * band.start + self.step * band.first - self.low
-        behind = first + self.stride * (band.size - 1) + self.step * (band.taps - 1) + 1
-        start, end = max(first, 0), min(behind, self.size)
-        return start, end - start, start - first, behind - end
-
-
-@dataclass(frozen=True)
 class DropPaddedTaps(Pass):
     """Have convolutions leave out the taps that read only zeros around their data.
 
@@ -118,18 +71,19 @@ class DropPaddedTaps(Pass):
                 self._rewrite(view, pad.operands[0], zeros)
 
     def _rewrite(self, view: LinalgOp, source: ir.Value, zeros: Sequence[tuple[int, int]]) -> None:
-        axes = _axes(view, source, zeros)
+        shape = ir.RankedTensorType(source.type).shape
+        axes = _axes(view, zeros)
         if axes is None:
             return
-        sizes = [size or 0 for size in view.sizes]
-        bands = [axis.bands(sizes[axis.out], sizes[axis.tap]) for axis in axes]
+        positions = [view.sizes[axis.out] or 0 for axis in axes]
+        bands = [_bands(axis, shape[axis.dim], count) for axis, count in zip(axes, positions, strict=True)]
         if not all(band.taps for line in bands for band in line):
             return
         kept = prod(
-            sum(band.size * band.taps for band in line) / (sizes[axis.out] * sizes[axis.tap])
-            for axis, line in zip(axes, bands, strict=True)
+            sum(band.size * band.taps for band in line) / (count * axis.taps)
+            for axis, count, line in zip(axes, positions, bands, strict=True)
         )
-        if kept > 1 - _LEAST_SHARE or (1 - kept) * prod(sizes) < _LEAST_PRODUCTS:
+        if kept > 1 - _LEAST_SHARE or (1 - kept) * prod(size or 0 for size in view.sizes) < _LEAST_PRODUCTS:
             return
         parts = prod(map(len, bands))
         split = f", in {parts} parts" if parts > 1 else ""
@@ -142,31 +96,56 @@ class DropPaddedTaps(Pass):
         replace(view.op, [whole])
 
 
-def _axes(view: LinalgOp, source: ir.Value, zeros: Sequence[tuple[int, int]]) -> list[WindowAxis] | None:
-    """The axes of a convolution of padded data; None if they are others, or other dims are padded."""
-    shape, axes = ir.RankedTensorType(source.type).shape, []
-    for dim, index in enumerate(view.maps[0].results):
-        moved = {loop: coefficient(index, loop) or 0 for loop in range(view.loops)}
-        outs = [loop for loop, by in moved.items() if by > 0 and not view.reductions[loop]]
-        taps = [loop for loop, by in moved.items() if by > 0 and view.reductions[loop]]
-        if loop_of(index) is None and len(outs) == len(taps) == 1:
-            axes.append(WindowAxis(dim, outs[0], taps[0], moved[outs[0]], moved[taps[0]], zeros[dim][0], shape[dim]))
-        elif zeros[dim] != (0, 0) or loop_of(index) is None:
-            return None
-    return axes or None
+def _axes(view: LinalgOp, zeros: Sequence[tuple[int, int]]) -> list[WindowDim] | None:
+    """The axes of a convolution of padded data; None if other dims are padded."""
+    found = {dim: window_dim(view, 0, 1, dim) for dim in range(len(zeros))}
+    if any(found[dim] is None and pair != (0, 0) for dim, pair in enumerate(zeros)):
+        return None
+    return [dataclasses.replace(axis, low=zeros[dim][0]) for dim, axis in found.items() if axis is not None]
 
 
-def _part(view: LinalgOp, source: ir.Value, bands: dict[WindowAxis, Band], whole: ir.Value) -> ir.Value:
+def _bands(axis: WindowDim, size: int, positions: int) -> list[Band]:
+    """The results along an axis of `size` elements, in bands that read data with the same taps, where that pays."""
+
+    def reading(position: int) -> tuple[int, int]:
+        """The first tap that reads data, and the first behind it that reads none."""
+        start = axis.low - axis.stride * position
+        first = max(0, -(-start // axis.step))
+        return first, max(first, min(axis.taps, (start + size - 1) // axis.step + 1))
+
+    found = []
+    for (first, behind), group in groupby(range(positions), reading):
+        line = list(group)
+        found.append(Band(line[0], len(line), first, behind - first))
+    first = min((band.first for band in found if band.taps), default=0)
+    behind = max((band.first + band.taps for band in found), default=0)
+    whole = Band(0, positions, first, behind - first)
+    split = sum(band.size * band.taps for band in found) <= _WORTH_A_SPLIT * positions * whole.taps
+    return found if split and len(found) <= _MOST_BANDS and all(band.taps for band in found) else [whole]
+
+
+def _data(axis: WindowDim, size: int, band: Band) -> tuple[int, int, int, int]:
+    """(first element, how many, zeros in front, zeros behind) that a band reads of `size` elements."""
+    first = axis.stride * band.start + axis.step * band.first - axis.low
+    behind = first + axis.stride * (band.size - 1) + axis.step * (band.taps - 1) + 1
+    start, end = max(first, 0), min(behind, size)
+    return start, end - start, start - first, behind - end
+
+
+def _part(view: LinalgOp, source: ir.Value, bands: dict[WindowDim, Band], whole: ir.Value) -> ir.Value:
     """`whole` with the results of bands in it."""
-    shape = ir.RankedTensorType(source.type).shape
-    read, low, high = [[0, size] for size in shape], [0] * len(shape), [0] * len(shape)
+    read, taps, place = (
+        [[0, size] for size in ir.RankedTensorType(value.type).shape] for value in (source, *view.operands[1:])
+    )
+    low, high = [0] * len(read), [0] * len(read)
+    results = [loop_of(index) for index in view.maps[2].results]
     for axis, band in bands.items():
-        first, size, low[axis.dim], high[axis.dim] = axis.data(band)
+        first, size, low[axis.dim], high[axis.dim] = _data(axis, read[axis.dim][1], band)
         read[axis.dim] = [first, size]
-    place = _along(view, 2, {axis.out: [band.start, band.size] for axis, band in bands.items()})
-    taps = _along(view, 1, {axis.tap: [band.first, band.taps] for axis, band in bands.items()})
-    data, weight = pad_with_zeros(_slice(source, read), low, high), _slice(view.op.operands[1], taps)
-    part = _copy(view.op, [data, weight, _init(view.op.operands[2], place)])
+        taps[axis.weight_dim] = [band.first, band.taps]
+        place[results.index(axis.out)] = [band.start, band.size]
+    data, weight = pad_with_zeros(_slice(source, read), low, high), _slice(view.operands[1], taps)
+    part = _copy(view.op, [data, weight, _init(view.operands[2], place)])
     offsets, sizes = [first for first, _ in place], [size for _, size in place]
     return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(place)).result
 
@@ -178,13 +157,6 @@ def _copy(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value:
         copy.operands[number] = operand
     copy.results[0].set_type(operands[-1].type)
     return copy.results[0]
-
-
-def _along(view: LinalgOp, operand: int, spans: dict[int, list[int]]) -> list[list[int]]:
-    """[first, size] of each dim of an operand, of which some run along loops of which a part is taken."""
-    shape = ir.RankedTensorType(view.op.operands[operand].type).shape
-    loops = map(loop_of, view.maps[operand].results)
-    return [spans.get(loop, [0, size]) for loop, size in zip(loops, shape, strict=True)]  # type: ignore[arg-type]
 
 
 def _init(init: ir.Value, place: Sequence[Sequence[int]]) -> ir.Value:

@@ -5,34 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.analysis.contraction import Contraction
-from pipeline.ir.indexing_maps import coefficient, loop_of
+from pipeline.analysis.window_dims import WindowDim, window_dim
+from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.matchers import zero_padding
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
-
-
-@dataclass(frozen=True)
-class WindowDim:
-    """A dim of the data that a window slides along: index = stride * out + step * tap - low.
-
-    Attributes:
-        dim: the number of the dim.
-        out: the loop over positions.
-        stride: how far it moves.
-        weight_dim: the dim of the weight that the loop over taps runs along.
-        taps: how many there are.
-        step: the distance between two of them.
-        low: how many zeros stand in front of the data.
-    """
-
-    dim: int
-    out: int
-    stride: int
-    weight_dim: int
-    taps: int
-    step: int
-    low: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +43,7 @@ def read_window(contraction: Contraction) -> ConvWindow | None:
     axes: dict[int, WindowDim] = {}
     for dim in range(len(data)):
         if loop_of(data[dim]) is None:
-            axis = _axis(contraction, dim)
+            axis = window_dim(contraction.view, contraction.data, contraction.weight, dim)
             if axis is None:
                 return None
             axes[dim] = axis
@@ -161,22 +139,6 @@ def _offset(axis: WindowDim, low: int, taps: int) -> int:
     if distance % axis.step or not 0 <= distance // axis.step <= axis.taps - taps:
         raise NotScalableError("the window of one does not lie in that of the other")
     return distance // axis.step
-
-
-def _axis(contraction: Contraction, dim: int) -> WindowDim | None:
-    """The axis of an index `stride * out + step * tap`."""
-    index = contraction.view.maps[contraction.data].results[dim]
-    moved = {loop: coefficient(index, loop) for loop in range(contraction.view.loops)}
-    outs = [loop for loop, by in moved.items() if by != 0 and loop in contraction.output_loops]
-    taps = [loop for loop, by in moved.items() if by != 0 and loop not in contraction.output_loops]
-    if len(outs) != 1 or len(taps) != 1 or taps[0] not in contraction.weight_loops:
-        return None
-    stride, step = moved[outs[0]], moved[taps[0]]
-    weight_dim = contraction.weight_loops.index(taps[0])
-    size = _shape(contraction.view.operands[contraction.weight])[weight_dim]
-    if not stride or not step or stride < 0 or step < 0 or size < 0:
-        return None
-    return WindowDim(dim, outs[0], stride, weight_dim, size, step)
 
 
 def _only(group: list[int]) -> int | None:
