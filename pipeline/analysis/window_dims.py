@@ -33,7 +33,7 @@ class WindowDim:
 
 
 def window_dim(view: LinalgOp, data: int, weight: int, dim: int) -> WindowDim | None:
-    """Dim `dim` of operand `data`, taps of which operand `weight` has; None unless it is `stride * out + step * tap`."""
+    """Dim `dim` of operand `data`, whose taps `weight` has; None unless it is `stride * out + step * tap`."""
     results, weights = ([loop_of(index) for index in view.maps[operand].results] for operand in (2, weight))
     moved = {loop: coefficient(view.maps[data].results[dim], loop) for loop in range(view.loops)}
     outs = [loop for loop, by in moved.items() if by != 0 and loop in results]
