@@ -21,7 +21,14 @@ def test_the_tables_say_the_same(target):
 def test_a_model_has_the_same_kernels(name):
     """But for what is done around groups: layouts; on the CPU packed weights, pads in kernels, loops as kernels."""
     case = MODELS[name]()
-    alike = ("propagate-layouts", "winograd-weights", "pack-weights", "fold-pads-into-kernels", "outline-loops")
+    alike = (
+        "propagate-layouts",
+        "drop-padded-taps",
+        "winograd-weights",
+        "pack-weights",
+        "fold-pads-into-kernels",
+        "outline-loops",
+    )
     kernels = [
         [kernel.name for kernel in pipeline.compile(case.model, case.args, target=target, disable=disable).kernels]
         for target, disable in (("cpu", alike), ("vulkan", ()), ("cuda:sm_90", alike[:1]))

@@ -117,6 +117,28 @@ def test_others_stay_whole(layer):
     assert not products_left_out(check(layer.eval(), x))
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "dilation", "batch", "parts"),
+    [
+        (384, 1, 1, 1, "computes 11 % of its products: "),
+        (256, 3, 1, 1, ""),
+        (256, 4, 1, 16, ""),
+        (64, 4, 1, 64, "in 9 parts"),
+        (96, 2, 1, 64, "in 4 parts"),
+        (64, 7, 4, 1, "in 9 parts"),
+        (256, 7, 3, 1, ""),
+        (64, 7, 3, 8, "in 9 parts"),
+    ],
+)
+def test_small_images_are_cut_where_their_batch_is_large(channels, size, dilation, batch, parts):
+    """Each part reads weights of its own. An image of one element has one part, and reads one tap."""
+    torch.manual_seed(0)
+    layer = nn.Conv2d(channels, channels, 3, padding=dilation, dilation=dilation).eval()
+    left_out = products_left_out(check(layer, torch.randn(batch, channels, size, size)))
+    assert len(left_out) == bool(parts)
+    assert all(parts in remark.reason for remark in left_out)
+
+
 def test_unknown_sizes_stay_whole():
     layer, x = drawn("the middle")
     height = torch.export.Dim("height", min=2, max=100)

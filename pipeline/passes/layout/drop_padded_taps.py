@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
 from typing import ClassVar
 
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.window_dims import WindowDim, window_dim
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured
@@ -26,8 +27,13 @@ _MADE = ("linalg.broadcast", "linalg.fill")
 #: An axis is split into so many bands at most, if that leaves out a tenth of its products.
 _MOST_BANDS, _WORTH_A_SPLIT = 3, 0.9
 
-#: The least products that must be left out, of all and at all: those of twenty microseconds.
+#: What must be gained at least: a share of the cost, and products, those of twenty microseconds.
 _LEAST_SHARE, _LEAST_PRODUCTS = 0.25, 1_000_000
+
+#: To read a tap of a weight takes as long as to multiply it with so many elements of a channel. One that is known at
+#: run time alone is cut and packed then, which takes longer. Parts of windows without dilation count as if theirs were:
+#: their images are of four elements at most along an axis, and kernels for each cost more than they gain.
+_ELEMENTS_PER_READ, _ELEMENTS_PER_CUT = 8, 32
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,8 @@ class DropPaddedTaps(Pass):
 
     A window of 3 x 3 taps that lie 24 apart reads, in an image of 28 x 28, data with its middle tap everywhere and with
     each of the others in a margin alone: nine convolutions of a sixth of the products. A tap that reads data nowhere
-    is left out of the weight. Sizes have to be known, and a quarter of the products has to go.
+    is left out of the weight. Sizes have to be known, and a quarter of the products has to go. Small images are cut
+    into no parts: each of those would read its weights for a few elements.
     """
 
     name: ClassVar[str] = "drop-padded-taps"
@@ -63,14 +70,16 @@ class DropPaddedTaps(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Rewrites the convolutions of one function."""
-        for conv in [found for name in _CONVOLUTIONS for found in walk(op, name)]:
+        convolutions = [found for name in _CONVOLUTIONS for found in walk(op, name)]
+        constants = ConstExprs(op) if convolutions else None
+        for conv in convolutions:
             pad = defining_op(conv.operands[0])
             zeros = zero_padding(pad) if pad is not None else None
             view = any_structured(conv)
             if pad is not None and zeros is not None and view is not None and None not in view.sizes:
-                self._rewrite(view, pad.operands[0], zeros)
+                self._rewrite(view, pad.operands[0], zeros, constants is not None and constants.knows(view.operands[1]))
 
-    def _rewrite(self, view: LinalgOp, source: ir.Value, zeros: Sequence[tuple[int, int]]) -> None:
+    def _rewrite(self, view: LinalgOp, source: ir.Value, zeros: Sequence[tuple[int, int]], known: bool) -> None:
         shape = ir.RankedTensorType(source.type).shape
         axes = _axes(view, zeros)
         if axes is None:
@@ -83,7 +92,12 @@ class DropPaddedTaps(Pass):
             sum(band.size * band.taps for band in line) / (count * axis.taps)
             for axis, count, line in zip(axes, positions, bands, strict=True)
         )
-        if kept > 1 - _LEAST_SHARE or (1 - kept) * prod(size or 0 for size in view.sizes) < _LEAST_PRODUCTS:
+        dilated = any(axis.step > 1 for axis in axes)
+        per_read = _ELEMENTS_PER_READ if known and dilated else _ELEMENTS_PER_CUT
+        uncut = [Band(0, count, 0, axis.taps) for axis, count in zip(axes, positions, strict=True)]
+        if _cost(product(*bands), shape[0], per_read) > (1 - _LEAST_SHARE) * _cost([uncut], shape[0], per_read):
+            return
+        if (1 - kept) * prod(size or 0 for size in view.sizes) < _LEAST_PRODUCTS:
             return
         parts = prod(map(len, bands))
         split = f", in {parts} parts" if parts > 1 else ""
@@ -94,6 +108,13 @@ class DropPaddedTaps(Pass):
             for part in product(*bands):
                 whole = _part(view, source, dict(zip(axes, part, strict=True)), whole)
         replace(view.op, [whole])
+
+
+def _cost(parts: Iterable[Sequence[Band]], batch: int, per_read: int) -> int:
+    """What parts cost, in products of one channel with another; each of them reads its weights."""
+    return sum(
+        prod(band.taps for band in part) * max(batch * prod(band.size for band in part), per_read) for part in parts
+    )
 
 
 def _axes(view: LinalgOp, zeros: Sequence[tuple[int, int]]) -> list[WindowDim] | None:
