@@ -56,6 +56,31 @@ def puts_among_zeros(op: ir.Operation) -> bool:
     return not _unknown(_numbers(op, "static_offsets") + _numbers(op, "static_strides"))
 
 
+def zero_padding(op: ir.Operation) -> list[tuple[int, int]] | None:
+    """How many zeros an op puts in front of and behind each dim of its first operand, and none between elements.
+
+    That of a tensor.pad, or of insert_slice(x, zeros); None for another op, other values or unknown numbers.
+    """
+    if op.name == "tensor.insert_slice":
+        return _around(op) if puts_among_zeros(op) else None
+    if op.name != "tensor.pad" or len(op.operands) != 1:
+        return None
+    yielded = op.regions[0].blocks[0].operations[0].operation
+    if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
+        return None
+    low, high = _numbers(op, "static_low"), _numbers(op, "static_high")
+    return list(zip(low, high, strict=True)) if min(low + high) >= 0 else None
+
+
+def _around(insert: ir.Operation) -> list[tuple[int, int]] | None:
+    """The zeros around what is inserted in one piece; None if it is not, or sizes are unknown."""
+    source, whole = (ir.RankedTensorType(insert.operands[number].type) for number in (0, 1))
+    if not (source.has_static_shape and whole.has_static_shape) or max(_numbers(insert, "static_strides")) > 1:
+        return None
+    places = zip(_numbers(insert, "static_offsets"), source.shape, whole.shape, strict=True)
+    return [(first, size - first - count) for first, count, size in places]
+
+
 def zeros_between(data: ir.Value) -> int:
     """How many elements a tensor has for each that is not a zero put between them; 1 if none are."""
     spread = spread_of(data)

@@ -43,14 +43,3 @@ def is_fill(op: ir.Operation) -> bool:
 def base(buffer: ir.Value) -> ir.Value:
     """The buffer that a view is a part of."""
     return seen_through(buffer, BUFFER_VIEWS)
-
-
-def zero_padding(op: ir.Operation) -> list[tuple[int, int]] | None:
-    """How many zeros a tensor.pad puts in front of and behind each dim; None for another op, other or unknown ones."""
-    if op.name != "tensor.pad" or len(op.operands) != 1:
-        return None
-    yielded = op.regions[0].blocks[0].operations[0].operation
-    if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
-        return None
-    low, high = (list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("static_low", "static_high"))
-    return list(zip(low, high, strict=True)) if min(low + high) >= 0 else None

@@ -24,6 +24,8 @@ FORMS = {
     "without bias": (lambda: nn.Conv2d(16, 24, 3, padding=18, dilation=18, bias=False), (21, 22)),
     "lines": (lambda: nn.Conv1d(64, 64, 3, padding=128, dilation=128), (150,)),
     "a line's middle": (lambda: nn.Conv1d(64, 64, 3, padding=256, dilation=256), (250,)),
+    "transposed": (lambda: nn.ConvTranspose2d(16, 24, 3, padding=12, dilation=12), (20, 28)),
+    "transposed, nowhere": (lambda: nn.ConvTranspose2d(24, 32, 3, padding=30, dilation=30), (28, 20)),
     "volumes": (lambda: nn.Conv3d(8, 16, 3, padding=(1, 7, 7), dilation=(1, 7, 7)), (4, 11, 12)),
 }
 

@@ -50,6 +50,40 @@ func.func @nowhere(%x: tensor<1x128x30xf32>, %w: tensor<256x128x3xf32>, %init: t
 
 // -----
 
+// Padded as transposed convolutions are, and the gradients of others by their data.
+
+// CHECK-LABEL: func.func @inserted
+// CHECK-SAME: (%[[X:.*]]: tensor<1x128x30xf32>, %[[W:.*]]: tensor<256x128x3xf32>, %[[I:.*]]: tensor<1x256x30xf32>)
+// CHECK: %[[S:.*]] = tensor.extract_slice %[[W]][0, 0, 1] [256, 128, 1] [1, 1, 1]
+// CHECK: linalg.conv_1d_ncw_fcw {{.*}} ins(%[[X]], %[[S]] : {{.*}}) outs(%[[I]] : {{.*}})
+func.func @inserted(%x: tensor<1x128x30xf32>, %w: tensor<256x128x3xf32>, %init: tensor<1x256x30xf32>) -> tensor<1x256x30xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x128x90xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x128x90xf32>) -> tensor<1x128x90xf32>
+  %p = tensor.insert_slice %x into %z[0, 0, 30] [1, 128, 30] [1, 1, 1] : tensor<1x128x30xf32> into tensor<1x128x90xf32>
+  // expected-remark @below {{computes 33 % of its products: others are of padding}}
+  %c = linalg.conv_1d_ncw_fcw {dilations = dense<30> : vector<1xi64>, strides = dense<1> : vector<1xi64>} ins(%p, %w : tensor<1x128x90xf32>, tensor<256x128x3xf32>) outs(%init : tensor<1x256x30xf32>) -> tensor<1x256x30xf32>
+  return %c : tensor<1x256x30xf32>
+}
+
+// -----
+
+// Zeros lie between the elements, too.
+
+// CHECK-LABEL: func.func @between
+// CHECK: tensor.insert_slice
+// CHECK-NOT: tensor.extract_slice
+func.func @between(%x: tensor<1x128x15xf32>, %w: tensor<256x128x3xf32>, %init: tensor<1x256x30xf32>) -> tensor<1x256x30xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x128x90xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x128x90xf32>) -> tensor<1x128x90xf32>
+  %p = tensor.insert_slice %x into %z[0, 0, 30] [1, 128, 15] [1, 1, 2] : tensor<1x128x15xf32> into tensor<1x128x90xf32>
+  %c = linalg.conv_1d_ncw_fcw {dilations = dense<30> : vector<1xi64>, strides = dense<1> : vector<1xi64>} ins(%p, %w : tensor<1x128x90xf32>, tensor<256x128x3xf32>) outs(%init : tensor<1x256x30xf32>) -> tensor<1x256x30xf32>
+  return %c : tensor<1x256x30xf32>
+}
+
+// -----
+
 // What stands around the data are no zeros.
 
 // CHECK-LABEL: func.func @ones

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.window_dims import WindowDim, window_dim
+from pipeline.analysis.zero_insertion import zero_padding
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured
-from pipeline.ir.matchers import zero_padding
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import defining_op, ir, tensor, walk
 from pipeline.passes.layout.tensor_shapes import pad_with_zeros

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.window_dims import WindowDim, window_dim
+from pipeline.analysis.zero_insertion import zero_padding
 from pipeline.ir.indexing_maps import loop_of
-from pipeline.ir.matchers import zero_padding
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
