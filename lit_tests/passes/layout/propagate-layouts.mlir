@@ -215,3 +215,25 @@ func.func @inserted(%x: tensor<1x8x4x5xf32>, %w: tensor<32x8x1x1xf32> {pipeline.
   %d = tensor.insert_slice %c into %z[0, 0, 1, 2] [1, 32, 4, 5] [1, 1, 2, 2] : tensor<1x32x4x5xf32> into tensor<1x32x9x13xf32>
   return %d : tensor<1x32x9x13xf32>
 }
+
+// Parts of an image have its layout, and so has an image that is put together from parts.
+
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[C:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x4x6x32xf32>)
+// CHECK: %[[A:.*]] = tensor.extract_slice %[[C]][0, 0, 0, 0] [1, 4, 2, 32] [1, 1, 1, 1] : tensor<1x4x6x32xf32> to tensor<1x4x2x32xf32>
+// CHECK: %[[B:.*]] = tensor.extract_slice %[[C]][0, 0, 2, 8] [1, 4, 4, 16] [1, 1, 1, 1] : tensor<1x4x6x32xf32> to tensor<1x4x4x16xf32>
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<1x4x8x32xf32>
+// CHECK: %[[F:.*]] = tensor.insert_slice %[[A]] into %[[E]][0, 0, 0, 0] [1, 4, 2, 32] [1, 1, 3, 1]
+// CHECK: tensor.insert_slice %[[B]] into %[[F]][0, 0, 4, 16] [1, 4, 4, 16] [1, 1, 1, 1]
+func.func @parts(%x: tensor<1x8x4x6xf32>, %w: tensor<32x8x1x1xf32> {pipeline.weight = "w"}) -> tensor<1x32x4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x32x4x6xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x32x4x6xf32>) -> tensor<1x32x4x6xf32>
+  %c = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x4x6xf32>, tensor<32x8x1x1xf32>) outs(%start : tensor<1x32x4x6xf32>) -> tensor<1x32x4x6xf32>
+  %a = tensor.extract_slice %c[0, 0, 0, 0] [1, 32, 4, 2] [1, 1, 1, 1] : tensor<1x32x4x6xf32> to tensor<1x32x4x2xf32>
+  %b = tensor.extract_slice %c[0, 8, 0, 2] [1, 16, 4, 4] [1, 1, 1, 1] : tensor<1x32x4x6xf32> to tensor<1x16x4x4xf32>
+  %e = tensor.empty() : tensor<1x32x4x8xf32>
+  %f = tensor.insert_slice %a into %e[0, 0, 0, 0] [1, 32, 4, 2] [1, 1, 1, 3] : tensor<1x32x4x2xf32> into tensor<1x32x4x8xf32>
+  %g = tensor.insert_slice %b into %f[0, 16, 0, 4] [1, 16, 4, 4] [1, 1, 1, 1] : tensor<1x16x4x4xf32> into tensor<1x32x4x8xf32>
+  return %g : tensor<1x32x4x8xf32>
+}

@@ -37,6 +37,9 @@ WINDOWS = {
 #: Tensors that can be made in any layout.
 _MADE = ("linalg.fill", "tensor.empty")
 
+#: Ops on a part of a tensor, and how many operands they have where that is known.
+_PARTS = {"tensor.extract_slice": 1, "tensor.insert_slice": 2}
+
 #: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill
 #: their vectors), last. The ratio is what matters.
 FLOPS = (90.0, 113.0)
@@ -119,7 +122,9 @@ def tied(op: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
         return [op.results[0], *_unknown([op.operands[0]], weights)] if pads_with_number(op) else []
     if op.name == "tensor.insert_slice":
         zeros = puts_among_zeros(op) and is_made(op.operands[1])
-        return [op.results[0], *_unknown([op.operands[0]], weights)] if zeros else []
+        return [op.results[0], *_unknown(op.operands[:2], weights)] if zeros or _is_put_together(op) else []
+    if op.name == "tensor.extract_slice":
+        return [op.results[0], *_unknown(op.operands[:1], weights)] if _is_part(op) else []
     if op.name == "tensor.concat":
         return [op.results[0], *_unknown(op.operands, weights)]
     window = image_window(op)
@@ -146,6 +151,20 @@ def reads_image(view: LinalgOp, number: int) -> bool:
         expression == ir.AffineDimExpr.get(dim) or (kind.shape[dim] == 1 and view.sizes[dim] == 1)
         for dim, expression in enumerate(view.maps[number].results)
     )
+
+
+def _is_put_together(insert: ir.Operation) -> bool:
+    """Whether an image consists of parts, at places that are known, and of nothing that was there before."""
+    into = defining_op(insert.operands[1])
+    if into is None or not _is_part(insert):
+        return False
+    return into.name in _MADE or (into.name == insert.name and _is_put_together(into))
+
+
+def _is_part(op: ir.Operation) -> bool:
+    """Whether an op takes an image out of another one, or puts it there, at a place that is known."""
+    kinds = [ir.RankedTensorType(value.type) for value in (op.operands[0], op.results[0])]
+    return len(op.operands) == _PARTS[op.name] and all(kind.rank == 4 and kind.has_static_shape for kind in kinds)
 
 
 def pads_with_number(pad: ir.Operation) -> bool:

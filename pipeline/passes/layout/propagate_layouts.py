@@ -128,6 +128,8 @@ class _Rewriter:
                 new = self._pad(op)
             elif op.name == "tensor.insert_slice":
                 new = self._insert(op)
+            elif op.name == "tensor.extract_slice":
+                new = self._extract(op)
             elif op.name == "tensor.concat":
                 new = self._concat(op)
             else:
@@ -199,17 +201,18 @@ class _Rewriter:
         return pad
 
     def _insert(self, op: ir.Operation) -> ir.Operation:
-        """insert_slice(x, zeros), to places that are known; sizes may not be."""
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        static = list(ir.DenseI64ArrayAttr(attributes["static_sizes"]))
+        """insert_slice(x, y), to places that are known; sizes may not be."""
+        static = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
         given = iter(list(op.operands)[2:])
         sizes = [next(given) if size == ir.ShapedType.get_dynamic_size() else None for size in static]
-        for name in ("static_offsets", "static_sizes", "static_strides"):
-            numbers = list(ir.DenseI64ArrayAttr(attributes[name]))
-            attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(numbers, LAST))
         operands = [self._in_last(op.operands[0]), self._in_last(op.operands[1])]
         operands += [size for size in _permuted(sizes, LAST) if size is not None]
-        return ir.Operation.create("tensor.insert_slice", [operands[1].type], operands, attributes)
+        return ir.Operation.create("tensor.insert_slice", [operands[1].type], operands, _place_in_last(op))
+
+    def _extract(self, op: ir.Operation) -> ir.Operation:
+        """extract_slice(x), of a place that is known."""
+        kind = _permuted_type(op.results[0].type, LAST)
+        return ir.Operation.create("tensor.extract_slice", [kind], [self._in_last(op.operands[0])], _place_in_last(op))
 
     def _concat(self, op: ir.Operation) -> ir.Operation:
         dim = LAST.index(ir.IntegerAttr(op.attributes["dim"]).value)
@@ -278,6 +281,14 @@ class _Rewriter:
                 with _behind(last):
                     first = transpose(last, FIRST)
             user.operands[use.operand_number] = first
+
+
+def _place_in_last(op: ir.Operation) -> dict[str, ir.Attribute]:
+    """The attributes of an op on a part of an image, with channels last."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    for name in ("static_offsets", "static_sizes", "static_strides"):
+        attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(list(ir.DenseI64ArrayAttr(attributes[name])), LAST))
+    return attributes
 
 
 def _named(name: str, op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Operation:
