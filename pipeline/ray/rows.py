@@ -16,9 +16,9 @@ import numpy as np
 from pipeline.errors import ArgumentError, PipelineError
 from pipeline.runtime.call.numpy_arrays import NumpyArrays
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.interface.signature import Argument, Result, Signature, TensorType
+from pipeline.runtime.interface.small_floats import SMALL_FLOATS, as_doubles
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Table = Mapping[str, np.ndarray]
@@ -249,7 +249,5 @@ def _nothing(kind: TensorType) -> np.ndarray:
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
-    """Tables have no bfloat16: such numbers become float32, which has them all."""
-    if array.dtype != BFLOAT16:
-        return array
-    return (np.ascontiguousarray(array).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    """Tables have neither bfloat16 nor float8: such numbers become float32, which has them all."""
+    return as_doubles(array).astype(np.float32) if array.dtype in SMALL_FLOATS.values() else array

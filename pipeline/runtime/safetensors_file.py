@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.runtime.interface.bfloat16 import BFLOAT16
+from pipeline.runtime.interface.small_floats import BFLOAT16, SMALL_FLOATS
 
 #: The dtypes of the format that artifacts have.
 DTYPES = {
@@ -23,6 +23,8 @@ DTYPES = {
     "I16": np.dtype("int16"),
     "I32": np.dtype("int32"),
     "I64": np.dtype("int64"),
+    "F8_E4M3": SMALL_FLOATS["float8_e4m3fn"],
+    "F8_E5M2": SMALL_FLOATS["float8_e5m2"],
     "F16": np.dtype("float16"),
     "BF16": BFLOAT16,
     "F32": np.dtype("float32"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.runtime.interface.bfloat16 import BFLOAT16, as_doubles
+from pipeline.runtime.interface.small_floats import BFLOAT16, SMALL_FLOATS, as_doubles
 
 #: The largest error that rounding explains, relative to the largest number, by dtype.
 _ROUNDING = {
@@ -15,6 +15,8 @@ _ROUNDING = {
     np.dtype(np.float32): 1e-4,
     np.dtype(np.float16): 1e-2,
     BFLOAT16: 5e-2,
+    SMALL_FLOATS["float8_e4m3fn"]: 0.13,
+    SMALL_FLOATS["float8_e5m2"]: 0.26,
 }
 
 

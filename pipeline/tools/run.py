@@ -15,9 +15,9 @@ from pipeline.errors import PipelineError
 from pipeline.installation import require_compiler
 from pipeline.runtime.call.array_libraries import as_numpy, dtype_and_shape, library_of
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.interface.bfloat16 import as_doubles
 from pipeline.runtime.interface.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.interface.signature import Argument
+from pipeline.runtime.interface.small_floats import as_doubles
 from pipeline.tools.agreement import difference, errors
 from pipeline.tools.arrays_file import read_array, write_array
 from pipeline.tools.benchmark import comparison, measure, summary

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.runtime.call.array_libraries import as_numpy
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.interface.bfloat16 import as_doubles
+from pipeline.runtime.interface.small_floats import as_doubles
 
 #: What weights may be rounded to, as options of the compiler.
 KINDS = {"int8": "--weights=int8", "int4": "--weights=int4", "bf16": "--precision=bf16"}

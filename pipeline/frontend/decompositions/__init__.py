@@ -30,6 +30,7 @@ from pipeline.frontend.decompositions.transformer_layers import (
     transformer_encoder_layer,
 )
 from pipeline.frontend.decompositions.window_numbers import number_each_axis
+from pipeline.frontend.float8 import on_codes
 from pipeline.frontend.gradients.attention import flash_attention_backward
 from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
@@ -91,7 +92,7 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
         table[aten._weight_int4pack_mm_for_cpu.default] = quantized.int4_product
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
-    table = number_each_axis(tensors_of_numbers_alone(require_sizes(on_parts(give_a_dim(table)))))
+    table = number_each_axis(tensors_of_numbers_alone(require_sizes(on_codes(on_parts(give_a_dim(table))))))
     table = {op: function for op, function in table.items() if not _is_in_place(op)}
     if random == "eager":
         table = {op: function for op, function in table.items() if not draws_numbers(op)}

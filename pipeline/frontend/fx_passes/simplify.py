@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from pipeline.frontend.complex_numbers import complex_as_pairs
+from pipeline.frontend.float8 import float8_as_bytes
 from pipeline.frontend.fx_passes.accumulation import accumulate_in_summands
 from pipeline.frontend.fx_passes.empty_tensors import replace_empty_tensors
 from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
@@ -81,6 +82,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     lower_assertions(graph)
     known_sizes_as_numbers(graph, is_region)
     complex_as_pairs(graph)
+    float8_as_bytes(graph, _MOVES | set(_PROMOTING))
     check_numbers_that_select(graph)
     replace_empty_tensors(graph)  # their sizes may be functions of others
     lower_numbers(graph)

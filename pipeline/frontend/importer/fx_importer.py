@@ -17,10 +17,10 @@ from pipeline.frontend.importer.higher_order_ops import NodeImporter
 from pipeline.frontend.importer.module_paths import place_of
 from pipeline.frontend.node_places import is_asked, tell
 from pipeline.mlir import ir
-from pipeline.runtime.interface.signature import DTYPE_BYTES
+from pipeline.runtime.interface.signature import BYTES, DTYPE_BYTES
 
 #: Of what torch-mlir can say a type that LLVM has.
-_DTYPES = {getattr(torch, name) for name in (*DTYPE_BYTES, "complex64", "complex128")}
+_DTYPES = {getattr(torch, name) for name in DTYPE_BYTES if name not in BYTES}
 
 #: Narrower integers are pooled as floats, see `pipeline.frontend.decompositions.replacements`.
 _MAX_POOLS = (

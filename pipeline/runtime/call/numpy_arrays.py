@@ -9,15 +9,15 @@ import numpy as np
 
 from pipeline.runtime.call import generator
 from pipeline.runtime.call.array_library import OVERLAP, overlaps_itself, raw_bytes
-from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.signature import DTYPE_BYTES
+from pipeline.runtime.interface.small_floats import SMALL_FLOATS
 
-_DTYPES = {name: np.dtype(name) if name != "bfloat16" else BFLOAT16 for name in DTYPE_BYTES}
+_DTYPES = {name: SMALL_FLOATS.get(name) or np.dtype(name) for name in DTYPE_BYTES}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 class NumpyArrays:
-    """NumPy's arrays; see `pipeline.runtime.interface.bfloat16` for what is bfloat16."""
+    """NumPy's arrays; see `pipeline.runtime.interface.small_floats` for what is bfloat16 and what float8."""
 
     name = "numpy"
     dtypes = _DTYPES

@@ -20,6 +20,8 @@ DTYPE_BYTES = {
     "int16": 2,
     "int32": 4,
     "int64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
     "float16": 2,
     "bfloat16": 2,
     "float32": 4,
@@ -27,6 +29,9 @@ DTYPE_BYTES = {
     "complex64": 8,
     "complex128": 16,
 }
+
+#: Of those, floats that code sees as bytes.
+BYTES = ("float8_e4m3fn", "float8_e5m2")
 
 #: What code sees of complex tensors: tensors of the other dtype with one more dimension, of size 2.
 PAIRS_OF = {"complex64": "float32", "complex128": "float64"}

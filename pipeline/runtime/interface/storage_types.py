@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.runtime.interface.bfloat16 import BFLOAT16
+from pipeline.runtime.interface.small_floats import BFLOAT16
 
 _MLIR = {"i1": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64"}
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ArtifactError, PipelineError
-from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.code import ExternalFunction
+from pipeline.runtime.interface.small_floats import BFLOAT16
 
 _DTYPES: dict[str, Any] = {
     "i1": np.bool_,

@@ -12,7 +12,7 @@ from pipeline.runtime.interface.signature import DTYPE_BYTES, Mutation, Signatur
 from pipeline.tools.c_interface.sizes import FLOOR, in_c, symbol
 
 #: DLPack's codes of dtypes.
-_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
+_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _check(name: str, kind: TensorType, title: str) -> str:
 
 
 def _code_of(kind: TensorType) -> int:
-    return _CODES["bfloat" if kind.dtype == "bfloat16" else kind.dtype.rstrip("0123456789")]
+    return _CODES.get(kind.dtype) or _CODES["bfloat" if kind.dtype == "bfloat16" else kind.dtype.rstrip("0123456789")]
 
 
 def _symbols(signature: Signature, inputs: Mapping[int, str]) -> Iterator[str]:
