@@ -17,7 +17,7 @@ from pipeline.ir.attributes import IN_PLACE, PLACES_OF_RESULTS
 from pipeline.mlir import context, function, ir, parse, symbol_name
 from pipeline.passes.bufferization.results_to_out_params import places_of_results
 from pipeline.passes.bufferization.updated_arguments import updates_of
-from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
+from pipeline.runtime.call.array_libraries import as_numpy, as_seen_by_code, library_of
 from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.targets.common.module_summary import check_messages, entry_names, sources_of
 
@@ -191,5 +191,5 @@ def interpret_text(
 
 def as_mlir(value: Any) -> np.ndarray:
     """A tensor or number as an array of what MLIR has: complex numbers as pairs, no unsigned integers."""
-    array = np.asarray(value) if library_of(value) is None else as_pairs(as_numpy(value))
+    array = np.asarray(value) if library_of(value) is None else as_seen_by_code(as_numpy(value))
     return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array

@@ -14,7 +14,7 @@ from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
-from pipeline.runtime.call.array_libraries import as_numpy, library_of
+from pipeline.runtime.call.array_libraries import as_numpy, as_seen_by_code, library_of
 from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.call.device_call import CallAddresses, DeviceCall, suits
 from pipeline.runtime.call.out_arguments import Destinations
@@ -25,7 +25,7 @@ from pipeline.runtime.device.host_plan import HostPlan, PlanRun, View, row_major
 from pipeline.runtime.device.launch_parameters import ALIGNMENT, address_of
 from pipeline.runtime.device.recorded_plan import RecordedPlan, record
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.interface.signature import ParameterSource, TensorType
+from pipeline.runtime.interface.signature import PAIRS_OF, ParameterSource, TensorType
 from pipeline.runtime.interface.storage_types import numpy_dtype
 from pipeline.runtime.native.externals import Externals
 from pipeline.runtime.weights.watch import PolledWatch
@@ -250,7 +250,7 @@ class DeviceExecutable(Executable):
         """A new torch tensor on the device of `like`, and a view of it."""
         assert kind is not None
         torch = sys.modules["torch"]
-        tensor = torch.empty(tuple(sizes), dtype=getattr(torch, kind.dtype), device=like.device)
+        tensor = torch.empty(_sizes_of(kind, sizes), dtype=getattr(torch, kind.dtype), device=like.device)
         return self._device.borrow(tensor, dtype), tensor
 
     def _in_order(self, places: list[Any], returned: list[Any]) -> list[Any]:
@@ -282,6 +282,7 @@ class DeviceExecutable(Executable):
 
     def _put(self, array: np.ndarray, dtype: str) -> View:
         """A copy of an array on the device, its elements stored as `dtype`."""
+        array = as_seen_by_code(array)
         view = self._new(dtype, array.shape)
         self._device.upload(view, array.astype(numpy_dtype(dtype), copy=False))
         return view
@@ -319,7 +320,7 @@ class DeviceExecutable(Executable):
             if mutation.weight in self._on_device:
                 view = self._on_device[str(mutation.weight)]
                 result = computed[mutation.result]
-                array = as_numpy(result.cpu() if is_on_device(result) else result)
+                array = as_seen_by_code(as_numpy(result.cpu() if is_on_device(result) else result))
                 self._device.upload(view, array.astype(numpy_dtype(view.dtype), copy=False))
 
 
@@ -329,8 +330,13 @@ def is_on_device(value: Any) -> bool:
     return owner is not None and owner.device(value).startswith("cuda")
 
 
+def _sizes_of(kind: TensorType, seen: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of a tensor by those that code sees: pairs, where it is complex."""
+    return tuple(seen[:-1] if kind.dtype in PAIRS_OF else seen)
+
+
 def _to_library(array: np.ndarray, kind: TensorType | None, library: ArrayLibrary) -> Any:
     assert kind is not None
-    tensor = library.empty(array.shape, kind.dtype)
-    np.copyto(as_numpy(tensor), array, casting="unsafe")
+    tensor = library.empty(_sizes_of(kind, array.shape), kind.dtype)
+    np.copyto(as_seen_by_code(as_numpy(tensor)), array, casting="unsafe")
     return tensor

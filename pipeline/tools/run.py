@@ -17,7 +17,7 @@ from pipeline.runtime.call.array_libraries import as_numpy, dtype_and_shape, lib
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.interface.signature import Argument
-from pipeline.runtime.interface.small_floats import as_doubles
+from pipeline.runtime.interface.small_floats import SMALL_FLOATS, as_doubles
 from pipeline.tools.agreement import difference, errors
 from pipeline.tools.arrays_file import read_array, write_array
 from pipeline.tools.benchmark import comparison, measure, summary
@@ -175,7 +175,7 @@ def _summary(value: Any) -> str:
     head = f"{dtype}[{', '.join(map(str, shape))}]"
     if not value.size:
         return head
-    shown = as_doubles(value) if dtype == "bfloat16" else value
+    shown = as_doubles(value) if dtype in SMALL_FLOATS else value
     first = ", ".join(f"{element:.6g}" for element in shown.reshape(-1)[:4].tolist())
     more = ", ..." if value.size > 4 else ""
     numbers = as_doubles(value)

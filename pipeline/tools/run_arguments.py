@@ -18,8 +18,9 @@ _EPILOG = """the model:
 
 inputs and outputs:
   Arrays are .npy files, given in order or by name: --input x.npy, --input mask=m.npy. A number that the model takes is
-  given as such: --input n=3. What was a constant when the model was compiled is not given. bfloat16 arrays are those of
-  ml_dtypes, or two-byte words where the model takes bfloat16. Results are called result, result[0], result['logits'].
+  given as such: --input n=3. What was a constant when the model was compiled is not given. bfloat16 and float8 arrays
+  are those of ml_dtypes, or words of as many bytes where the model takes such numbers. Results are called result,
+  result[0], result['logits'].
 
 examples:
   pipeline-run resnet.pipeline --input image.npy

@@ -241,3 +241,39 @@ def test_buffers_share_the_arena():
     arena = executable._code.main.arena
     separate = sum(16 * 16 * 4 for step in executable._code.main.steps if step[0] == "arena")
     assert 0 < arena < separate
+
+
+class Complex(nn.Module):
+    """Has a weight and a state that are complex; gives complex and real numbers."""
+
+    def __init__(self):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(3, 4, dtype=torch.complex64, generator=generator))
+        self.register_buffer("total", torch.zeros(5, 3, dtype=torch.complex64))
+
+    def forward(self, z):
+        self.total.add_(z)
+        return z @ self.weight, z.real, z.conj() * 2, self.total.abs()
+
+
+def test_complex_numbers():
+    z = torch.randn(5, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(1))
+    models = [Complex().eval().requires_grad_(False) for _ in range(2)]
+    executable = pipeline.compile(models[0], (z,), target="vulkan")
+    for given in (z, z * 2):
+        torch.testing.assert_close(executable(given), models[1](given))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_floats_of_8_bits(dtype):
+    codes = torch.arange(256, dtype=torch.uint8).view(dtype)
+    x = torch.randn(300, generator=torch.Generator().manual_seed(0)) * torch.logspace(-8, 6, 300)
+
+    def function(codes, x):
+        return codes.float(), x.to(dtype).view(torch.uint8), codes.reshape(16, 16).t().view(torch.uint8), codes
+
+    found = pipeline.compile(function, (codes, x), target="vulkan")(codes, x)
+    torch.testing.assert_close(found[:3], function(codes, x)[:3], rtol=0, atol=0, equal_nan=True)
+    assert found[3].dtype == dtype
+    assert torch.equal(found[3].view(torch.uint8), codes.view(torch.uint8))

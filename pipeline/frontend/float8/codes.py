@@ -16,7 +16,7 @@ from torch import Tensor
 _BIAS, _MANTISSA, _INFINITY = 127, 23, 0x7F800000
 
 
-#: The code of NaN, besides the sign.
+#: What NaN is encoded to, besides its sign.
 _NAN = 0x7F
 
 
@@ -27,28 +27,34 @@ class Format:
     Attributes:
         mantissa: how many bits of it there are.
         bias: the exponent of 1.
-        largest: the code of what is too large: infinity, or the largest number.
+        largest: the code of what is too large.
+        has_infinity: whether that is infinity, not the largest number.
     """
 
     mantissa: int
     bias: int
     largest: int
+    has_infinity: bool
 
 
 FORMATS = {
-    torch.float8_e4m3fn: Format(mantissa=3, bias=7, largest=0x7E),
-    torch.float8_e5m2: Format(mantissa=2, bias=15, largest=0x7C),
+    torch.float8_e4m3fn: Format(mantissa=3, bias=7, largest=0x7E, has_infinity=False),
+    torch.float8_e5m2: Format(mantissa=2, bias=15, largest=0x7C, has_infinity=True),
 }
 
 
 def decode(x: Tensor) -> Tensor:
-    """Floats of 8 bits as float32: their codes, moved to the upper bits of float16, scaled by what biases differ."""
+    """Floats of 8 bits as float32."""
     form = FORMATS[x.dtype]
-    bits = x.view(torch.uint8).to(torch.int16)
-    magnitude = bits & 0x7F
-    half = ((bits & 0x80) << 8) | (magnitude << (10 - form.mantissa))
-    wide = half.view(torch.float16).to(torch.float32) * 2.0 ** (15 - form.bias)
-    return torch.where(magnitude == _NAN, torch.nan, wide)
+    code = x.view(torch.uint8).to(torch.int32)
+    magnitude = code & 0x7F
+    normal = ((magnitude << (_MANTISSA - form.mantissa)) + ((_BIAS - form.bias) << _MANTISSA)).view(torch.float32)
+    subnormal = magnitude.to(torch.float32) * 2.0 ** (1 - form.bias - form.mantissa)
+    number = torch.where(magnitude < 1 << form.mantissa, subnormal, normal)
+    if form.has_infinity:
+        number = torch.where(magnitude == form.largest, torch.inf, number)
+    number = torch.where(magnitude > form.largest, torch.nan, number)
+    return torch.where(code > 0x7F, -number, number)
 
 
 def encode(x: Tensor, dtype: torch.dtype) -> Tensor:

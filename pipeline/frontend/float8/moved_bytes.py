@@ -13,17 +13,19 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.float8.codes import FORMATS
-from pipeline.frontend.float8.rules import aten
+from pipeline.frontend.float8.rules import aten, prims
 from pipeline.frontend.fx_passes.source_lines import source_line
 
 #: What moves elements, besides what `float8_as_bytes` is told.
 _MOVES = (
     aten.index_put.default,
     aten.lift_fresh_copy.default,
+    aten.roll.default,
     aten.scatter.src,
     aten.split.Tensor,
     aten.sym_size.int,
     aten.unfold.default,
+    prims.squeeze.default,
 )
 
 

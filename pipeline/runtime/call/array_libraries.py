@@ -18,6 +18,7 @@ from pipeline.runtime.call.array_library import ArrayLibrary, raw_bytes
 from pipeline.runtime.call.numpy_arrays import NumpyArrays
 from pipeline.runtime.call.torch_tensors import TorchTensors
 from pipeline.runtime.interface.signature import PAIRS_OF
+from pipeline.runtime.interface.small_floats import FLOAT8
 
 #: [first, last) of the bytes that something lies in, with a name for messages.
 Extent = tuple[str, int, int]
@@ -77,6 +78,11 @@ def as_pairs(array: np.ndarray) -> np.ndarray:
     if not np.iscomplexobj(array):
         return array
     return array.reshape(*array.shape, 1).view(PAIRS_OF[str(array.dtype)])
+
+
+def as_seen_by_code(array: np.ndarray) -> np.ndarray:
+    """A row-major array in the same memory: complex numbers as pairs, floats of 8 bits as bytes, others as is."""
+    return array.view(np.uint8) if array.dtype in FLOAT8 else as_pairs(array)
 
 
 def from_pairs(array: np.ndarray, dtype: str | None) -> np.ndarray:

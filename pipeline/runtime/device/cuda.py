@@ -121,7 +121,8 @@ class CudaDevice(Device):
                 f"an argument lies on {tensor.device}, the executable runs on cuda:{self._number}, where torch was at "
                 "its first call; move the tensor, or load the executable again where torch.cuda.device says that GPU"
             )
-        view = row_major(_Memory(tensor.data_ptr(), 0, None, tensor), dtype, tuple(tensor.shape))
+        sizes = (*tensor.shape, 2) if tensor.is_complex() else tuple(tensor.shape)
+        view = row_major(_Memory(tensor.data_ptr(), 0, None, tensor), dtype, sizes)
         if tensor.data_ptr() % ALIGNMENT == 0:
             return view
         aligned = row_major(self.allocate(dtype, view.elements), dtype, view.sizes)

@@ -15,6 +15,7 @@ else:
     SMALL_FLOATS = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
 
 BFLOAT16 = SMALL_FLOATS["bfloat16"]
+FLOAT8 = (SMALL_FLOATS["float8_e4m3fn"], SMALL_FLOATS["float8_e5m2"])
 
 
 def as_doubles(array: np.ndarray) -> np.ndarray:
