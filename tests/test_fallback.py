@@ -115,7 +115,7 @@ FUNCTIONS = {
     "custom": (lambda y: torch.ops.pipeline_tests.doubled(y), "doubled"),
     "custom that writes": (incremented, "auto_functionalized"),
     "poisson": (lambda y: torch.poisson(y.abs()), "poisson"),
-    "float8": (lambda y: y.to(torch.float8_e4m3fn).float(), "convert_element_type"),
+    "float8": (lambda y: y.to(torch.float8_e4m3fnuz).float(), "convert_element_type"),
     "detection": (lambda y: y[torch.ops.pipeline_tests.keep(y - 1)], "keep"),
 }
 
@@ -369,7 +369,7 @@ def test_refresh_and_weights_that_torch_reads():
     torch.testing.assert_close(executable(x), model(x).detach())
 
 
-@pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.uint16])
+@pytest.mark.parametrize("dtype", [torch.float8_e5m2fnuz, torch.uint16])
 def test_arguments_results_and_weights_of_other_dtypes(dtype):
     class Cast(nn.Module):
         def __init__(self):
