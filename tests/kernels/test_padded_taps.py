@@ -6,6 +6,7 @@ import pytest
 import torch
 from dynamo_state import fresh_dynamo
 from torch import nn
+from torch._dynamo.utils import counters
 
 import pipeline
 
@@ -102,6 +103,22 @@ def test_gradients(name):
         one(mine).sin().sum().backward()
         results.append([mine.grad, *(weight.grad for weight in layer.parameters())])
     torch.testing.assert_close(*results, rtol=1e-11, atol=1e-11)
+
+
+def test_gradients_of_batches_of_any_size():
+    """Sizes of images are known, that of the batch is not; one compilation does for all of them."""
+    layer, x = drawn("the middle", torch.float64)
+    compiled = torch.compile(layer, backend="pipeline", options={"fallback": "error"})
+    for batch in (2, 5, 3):
+        results = []
+        for one in (compiled, layer):
+            layer.zero_grad()
+            mine = x[:1].repeat(batch, 1, 1, 1).requires_grad_()
+            torch._dynamo.mark_dynamic(mine, 0)
+            one(mine).sin().sum().backward()
+            results.append([mine.grad, *(weight.grad for weight in layer.parameters())])
+        torch.testing.assert_close(*results, rtol=1e-11, atol=1e-11)
+    assert counters["stats"]["unique_graphs"] == 1
 
 
 @pytest.mark.parametrize(

@@ -138,12 +138,13 @@ def _read(size: int, places: int, stride: int, zeros: int) -> _Read:
 def _pays(reads: list[list[_Read]], gradient: Tensor, columns: int, window: _Window) -> bool:
     """Whether enough is left out to compute with each tap on its own.
 
-    Without dilation that takes images of one or two elements.
+    Without dilation that takes images of one or two elements. A batch of unknown size counts as one image.
     """
     kept = prod(sum(read.places for read in line) for line in reads)
     whole = prod(len(line) * count for line, count in zip(reads, gradient.shape[2:], strict=True))
     most = _MOST_KEPT if max(window.dilation) > 1 else _MOST_KEPT_UNDILATED
-    return kept <= most * whole and (whole - kept) * gradient.size(0) * gradient.size(1) * columns >= _LEAST_PRODUCTS
+    batch = gradient.size(0) if isinstance(gradient.size(0), int) else 1
+    return kept <= most * whole and (whole - kept) * batch * gradient.size(1) * columns >= _LEAST_PRODUCTS
 
 
 def _tap_by_tap(x: Tensor, gradient: Tensor, reads: list[list[_Read]], window: _Window, depthwise: bool) -> Tensor:

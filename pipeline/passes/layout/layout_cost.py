@@ -155,10 +155,10 @@ def reads_image(view: LinalgOp, number: int) -> bool:
 
 def _is_put_together(insert: ir.Operation) -> bool:
     """Whether an image consists of parts, at places that are known, and of nothing that was there before."""
-    into = defining_op(insert.operands[1])
-    if into is None or not _is_part(insert):
-        return False
-    return into.name in _MADE or (into.name == insert.name and _is_put_together(into))
+    op: ir.Operation | None = insert
+    while op is not None and op.name == insert.name and _is_part(op):
+        op = defining_op(op.operands[1])
+    return op is not None and op.name in _MADE
 
 
 def _is_part(op: ir.Operation) -> bool:
