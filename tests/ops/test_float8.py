@@ -106,7 +106,10 @@ def test_small_sizes(shape, dtype):
 @pytest.mark.parametrize("dtype", FORMATS, ids=str)
 def test_other_layouts(dtype):
     x = torch.randn(6, 8).to(dtype)
-    function = lambda x: [x.float(), x.t(), x.clone()]  # noqa: E731
+
+    def function(x):
+        return [x.float(), x.t(), x.clone()]
+
     for given in (x.t(), x[::2, 1::3], x[:1].expand(6, 8)):
         assert_same(pipeline.compile(function, (given,))(given), function(given))
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.complex_numbers.comparisons import truth
-from pipeline.frontend.complex_numbers.table import Rule, aten, join, prims, real_dtype, rule, split
+from pipeline.frontend.complex_numbers.table import RULES, aten, join, prims, real_dtype, rule, split
+from pipeline.frontend.fillers import fillers
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -40,68 +41,13 @@ def filled(shape: Any, value: Any, dtype: torch.dtype, device: Any) -> Tensor:
     return join(*(torch.full(shape, part, dtype=real_dtype(dtype), device=device) for part in split(value)))
 
 
-def _filler(value: Any) -> Rule:
-    def decomposed(shape: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-        return filled(shape, value, dtype, device)
-
-    return decomposed
-
-
-def _filler_like(value: Any) -> Rule:
-    def decomposed(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-        return filled(x.shape, value, dtype or x.dtype, x.device)
-
-    return decomposed
-
-
-def _new_filler(value: Any) -> Rule:
-    def decomposed(x: Tensor, shape: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-        return filled(shape, value, dtype or x.dtype, x.device)
-
-    return decomposed
-
-
-for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
-    _plain = "memory_format" if _name == "empty" else "default"
-    rule(getattr(getattr(aten, _name), _plain))(_filler(_value))
-    rule(getattr(aten, f"{_name}_like").default)(_filler_like(_value))
-    rule(getattr(aten, f"new_{_name}").default)(_new_filler(_value))
-
-
-@rule(aten.full.default)
-def full(shape: Any, value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-    """full(shape, value) -> of the parts of the value."""
-    return filled(shape, value, dtype or torch.result_type(value, value), device)
-
-
-@rule(aten.full_like.default)
-def full_like(x: Tensor, value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """full_like(x, value) -> of the parts of the value."""
-    return filled(x.shape, value, dtype or x.dtype, x.device)
-
-
-@rule(aten.new_full.default)
-def new_full(x: Tensor, shape: Any, value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """new_full(x, shape, value) -> of the parts of the value."""
-    return filled(shape, value, dtype or x.dtype, x.device)
-
-
-@rule(aten.fill.Scalar)
-def fill(z: Tensor, value: Any) -> Tensor:
-    """fill(z, value) -> of the parts of the value."""
-    return filled(z.shape, value, z.dtype, z.device)
+RULES.update(fillers(filled))
 
 
 @rule(aten.fill.Tensor)
 def fill_tensor(z: Tensor, value: Tensor) -> Tensor:
     """fill(z, value) -> of the parts of the value."""
     return cast(value, z.dtype).expand(z.shape).clone()
-
-
-@rule(aten.scalar_tensor.default)
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-    """scalar_tensor(value) -> of the parts of the value."""
-    return filled((), value, dtype or torch.result_type(value, value), device)
 
 
 @rule(aten.eye.default, aten.eye.m)

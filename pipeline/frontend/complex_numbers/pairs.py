@@ -13,9 +13,8 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_map
 
-from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.complex_numbers.table import aten
-from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.fx_passes.refused_ops import refuse
 
 #: What rules leave: of clones, `split` makes some.
 _LEFT = (
@@ -35,9 +34,8 @@ def complex_as_pairs(graph: fx.Graph) -> None:
     """
     if not any(_has_complex(node) for node in graph.nodes):
         return
-    _refuse(
-        [node for node in graph.nodes if not _is_known(node) and any(map(_has_complex, [node, *node.all_input_nodes]))]
-    )
+    nodes = [node for node in graph.nodes if any(map(_has_complex, [node, *node.all_input_nodes]))]
+    refuse([node for node in nodes if not _is_known(node)], "is not supported on complex tensors")
     for node in graph.nodes:  # nodes that are further on go meanwhile
         if node.target is aten.complex.default:
             _replace_complex(graph, node)
@@ -123,13 +121,3 @@ def _replace(graph: fx.Graph, node: fx.Node, by: fx.Node) -> None:
 def _set_value(node: fx.Node, value: Any) -> None:
     node.meta["val"] = value
     node.meta.pop("tensor_meta", None)  # the importer would believe it rather than the value
-
-
-def _refuse(nodes: list[fx.Node]) -> None:
-    refused = []
-    for node in nodes:
-        line = source_line(node)
-        name = node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
-        refused.append((name, f"{line[0]}:{line[1]}" if line else None, "is not supported on complex tensors"))
-    if refused:
-        raise UnsupportedOpError(refused)

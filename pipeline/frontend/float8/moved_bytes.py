@@ -11,10 +11,9 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_leaves, tree_map
 
-from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.float8.codes import FORMATS
 from pipeline.frontend.float8.rules import aten, prims
-from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.fx_passes.refused_ops import refuse
 
 #: What moves elements, besides what `float8_as_bytes` is told.
 _MOVES = (
@@ -39,7 +38,8 @@ def float8_as_bytes(graph: fx.Graph, moves: Collection[Any]) -> None:
     if not nodes:
         return
     users = dict.fromkeys(user for node in nodes for user in node.users)
-    _refuse([node for node in dict.fromkeys([*nodes, *users]) if not _is_known(node, moves)])
+    refused = [node for node in dict.fromkeys([*nodes, *users]) if not _is_known(node, moves)]
+    refuse(refused, "is not supported on tensors of 8-bit floats")
     for node in graph.nodes:
         if node.op == "get_attr":
             _as_bytes(graph.owning_module, str(node.target))
@@ -79,13 +79,3 @@ def _is_known(node: fx.Node, moves: Collection[Any]) -> bool:
     if node.target is operator.getitem:
         return _is_known(node.args[0], moves)
     return isinstance(node.target, HigherOrderOperator)
-
-
-def _refuse(nodes: list[fx.Node]) -> None:
-    refused = []
-    for node in nodes:
-        line = source_line(node)
-        name = node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
-        refused.append((name, f"{line[0]}:{line[1]}" if line else None, "is not supported on tensors of 8-bit floats"))
-    if refused:
-        raise UnsupportedOpError(refused)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.frontend.fillers import fillers
 from pipeline.frontend.float8.codes import FORMATS, decode, encode
 
 aten = torch.ops.aten
@@ -91,67 +92,13 @@ def _filled(shape: Any, value: Any, dtype: torch.dtype, device: Any) -> Tensor:
     return cast(torch.full(shape, value, dtype=torch.float32, device=device), dtype)
 
 
-def _filler(value: Any) -> Rule:
-    def decomposed(shape: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-        return _filled(shape, value, dtype, device)
-
-    return decomposed
-
-
-def _filler_like(value: Any) -> Rule:
-    def decomposed(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-        return _filled(x.shape, value, dtype or x.dtype, x.device)
-
-    return decomposed
-
-
-def _new_filler(value: Any) -> Rule:
-    def decomposed(x: Tensor, shape: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-        return _filled(shape, value, dtype or x.dtype, x.device)
-
-    return decomposed
-
-
-for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
-    rule(getattr(getattr(aten, _name), "memory_format" if _name == "empty" else "default"))(_filler(_value))
-    rule(getattr(aten, f"{_name}_like").default)(_filler_like(_value))
-    rule(getattr(aten, f"new_{_name}").default)(_new_filler(_value))
-
-
-@rule(aten.full.default)
-def full(shape: Any, value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-    """full(shape, value) -> the number's code, everywhere."""
-    return _filled(shape, value, dtype, device)
-
-
-@rule(aten.full_like.default)
-def full_like(x: Tensor, value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """full_like(x, value) -> the number's code, everywhere."""
-    return _filled(x.shape, value, dtype or x.dtype, x.device)
-
-
-@rule(aten.new_full.default)
-def new_full(x: Tensor, shape: Any, value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """new_full(x, shape, value) -> the number's code, everywhere."""
-    return _filled(shape, value, dtype or x.dtype, x.device)
-
-
-@rule(aten.fill.Scalar)
-def fill(x: Tensor, value: Any) -> Tensor:
-    """fill(x, value) -> the number's code, everywhere."""
-    return _filled(x.shape, value, x.dtype, x.device)
+RULES.update(fillers(_filled))
 
 
 @rule(aten.fill.Tensor)
 def fill_tensor(x: Tensor, value: Tensor) -> Tensor:
     """fill(x, value) -> the number's code, everywhere."""
     return cast(value, x.dtype).expand(x.shape).clone()
-
-
-@rule(aten.scalar_tensor.default)
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-    """scalar_tensor(value) -> the number's code."""
-    return _filled((), value, dtype, device)
 
 
 @rule(aten.constant_pad_nd.default)

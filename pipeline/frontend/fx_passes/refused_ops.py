@@ -1,0 +1,21 @@
+"""Ops of a graph that cannot be compiled, as one error that lists them with their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import fx
+
+from pipeline.errors import UnsupportedOpError
+from pipeline.frontend.fx_passes.source_lines import source_line
+
+
+def refuse(nodes: Sequence[fx.Node], reason: str) -> None:
+    """Raises `UnsupportedOpError` for the nodes, if there are any."""
+    refused = []
+    for node in nodes:
+        line = source_line(node)
+        name = node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
+        refused.append((name, f"{line[0]}:{line[1]}" if line else None, reason))
+    if refused:
+        raise UnsupportedOpError(refused)
