@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from torch import fx
@@ -11,9 +12,9 @@ from pipeline.frontend.fx_passes.source_lines import source_line
 
 
 def refuse(nodes: Sequence[fx.Node], reason: str) -> None:
-    """Raises `UnsupportedOpError` for the nodes, if there are any."""
+    """Raises `UnsupportedOpError` for the nodes, if there are any; one of several results is that of an op among them."""
     refused = []
-    for node in nodes:
+    for node in [node for node in nodes if node.target is not operator.getitem]:
         line = source_line(node)
         name = node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
         refused.append((name, f"{line[0]}:{line[1]}" if line else None, reason))
