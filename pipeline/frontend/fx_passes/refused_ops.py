@@ -12,7 +12,7 @@ from pipeline.frontend.fx_passes.source_lines import source_line
 
 
 def refuse(nodes: Sequence[fx.Node], reason: str) -> None:
-    """Raises `UnsupportedOpError` for the nodes, if there are any; one of several results is that of an op among them."""
+    """Raises `UnsupportedOpError` for the nodes, if there are any; results of an op among them are not listed."""
     refused = []
     for node in [node for node in nodes if node.target is not operator.getitem]:
         line = source_line(node)
