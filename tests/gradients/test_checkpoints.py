@@ -49,60 +49,74 @@ BLOCKS = {
 }
 
 
-def losses(block, tokens=5, *, call=None, checkpointed=True, reentrant=False):
-    """A result and gradients of two blocks; `call` compiles or leaves as is."""
+def blocks(names=tuple(BLOCKS)):
+    return nn.ModuleDict({name: Block(BLOCKS[name]) for name in names})
 
-    def both(x: Tensor) -> Tensor:
+
+def losses(blocks, tokens=5, *, call=None, checkpointed=True, reentrant=False):
+    """Of each name, a result and gradients of two blocks in a row, all in one program, which `call` may compile."""
+
+    def both(block: nn.Module, x: Tensor) -> Tensor:
         if not checkpointed:
             return block(block(x))
         inner = checkpoint(block, x, use_reentrant=reentrant)
         return checkpoint(block, inner, use_reentrant=reentrant)
 
-    block.zero_grad()
+    def all_of(inputs: list[Tensor]) -> list[Tensor]:
+        return [both(block, x) for block, x in zip(blocks.values(), inputs, strict=True)]
+
+    blocks.zero_grad()
     torch.manual_seed(4)
-    x = torch.linspace(-1, 1, 2 * tokens * 8, dtype=torch.float64).reshape(2, tokens, 8).requires_grad_()
-    result = call(both)(x) if call else both(x)
-    result.square().sum().backward()
-    return [result.detach(), x.grad, *(weight.grad for weight in block.parameters())]
+    x = torch.linspace(-1, 1, 2 * tokens * 8, dtype=torch.float64).reshape(2, tokens, 8)
+    inputs = [x.clone().requires_grad_() for _ in blocks]
+    results = call(all_of)(inputs) if call else all_of(inputs)
+    sum(result.square().sum() for result in results).backward()
+    return {
+        name: [result.detach(), x.grad, *(weight.grad for weight in block.parameters())]
+        for (name, block), result, x in zip(blocks.items(), results, inputs, strict=True)
+    }
 
 
 def compiled(**options):
     return lambda function: torch.compile(function, backend="pipeline", options=options)
 
 
+def assert_same(results, expected):
+    for name, result in results.items():
+        torch.testing.assert_close(
+            result, expected[name], rtol=1e-12, atol=1e-12, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
 @functools.cache
-def without_checkpoints(name):
-    """A block of a name, its result and its gradients."""
-    block = Block(BLOCKS[name])
-    return block, losses(block, call=compiled(), checkpointed=False)
+def without_checkpoints():
+    """The blocks, their results and their gradients."""
+    every = blocks()
+    return every, losses(every, call=compiled(), checkpointed=False)
 
 
 @pytest.mark.parametrize("reentrant", [False, True], ids=["plain", "reentrant"])
-@pytest.mark.parametrize("name", BLOCKS)
-def test_numbers_are_those_of_forward(name, reentrant):
+def test_numbers_are_those_of_forward(reentrant):
     """A seed gives the same numbers with checkpoints and without, so gradients are the same, too."""
-    block, expected = without_checkpoints(name)
-    torch.testing.assert_close(losses(block, call=compiled(), reentrant=reentrant), expected, rtol=1e-12, atol=1e-12)
+    every, expected = without_checkpoints()
+    assert_same(losses(every, call=compiled(), reentrant=reentrant), expected)
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_numbers_of_eager(name):
-    block = Block(BLOCKS[name])
-    result = losses(block, call=compiled(random="eager", fallback="torch"))
-    torch.testing.assert_close(result, losses(block), rtol=1e-12, atol=1e-12)
+def test_numbers_of_eager():
+    every = blocks()
+    assert_same(losses(every, call=compiled(random="eager", fallback="torch")), losses(every))
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if "attention" not in name])
-def test_symbolic_sizes(name):
+def test_symbolic_sizes():
     """Not of attention: dynamo itself cannot trace a checkpoint of heads cut out of symbolic sizes."""
-    block = Block(BLOCKS[name])
+    every = blocks(name for name in BLOCKS if "attention" not in name)
 
     def call(function):
         return torch.compile(function, backend="pipeline", dynamic=True)
 
     for tokens in (5, 3):
-        expected = losses(block, tokens, call=call, checkpointed=False)
-        torch.testing.assert_close(losses(block, tokens, call=call), expected, rtol=1e-12, atol=1e-12)
+        expected = losses(every, tokens, call=call, checkpointed=False)
+        assert_same(losses(every, tokens, call=call), expected)
 
 
 @pytest.mark.parametrize("name", ["attention", "dropout", "alpha dropout"])
@@ -133,14 +147,13 @@ def test_what_is_kept_behind_a_dropped_input():
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.5])
-@pytest.mark.parametrize("name", BLOCKS)
-def test_budgets_of_memory(name, budget):
+def test_budgets_of_memory(budget):
     """torch's budget says how much of the activations is kept; no numbers are drawn twice for it."""
-    block, expected = without_checkpoints(name)
+    every, expected = without_checkpoints()
     torch._dynamo.reset()
     with functorch_config.patch(activation_memory_budget=budget):
-        result = losses(block, call=compiled(), checkpointed=False)
-    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
+        result = losses(every, call=compiled(), checkpointed=False)
+    assert_same(result, expected)
 
 
 class NoisyGradient(torch.autograd.Function):
@@ -160,14 +173,15 @@ class NoisyGradient(torch.autograd.Function):
 @pytest.mark.parametrize("like", [True, False], ids=["like", "of a size"])
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 def test_backward_draws_numbers(training, like):
-    block = Block(lambda rows: NoisyGradient.apply(rows, like)).train(training)
-    results = [losses(block, call=compiled(), checkpointed=False) for _ in range(2)]
-    torch.testing.assert_close(*results)
-    assert not torch.equal(results[0][1], losses(Block(lambda rows: rows * 2), checkpointed=False)[1])
+    block = nn.ModuleDict({"noise": Block(lambda rows: NoisyGradient.apply(rows, like))}).train(training)
+    first, second = (losses(block, call=compiled(), checkpointed=False) for _ in range(2))
+    assert_same(first, second)
+    without_noise = losses(nn.ModuleDict({"noise": Block(lambda rows: rows * 2)}), checkpointed=False)
+    assert not torch.equal(first["noise"][1], without_noise["noise"][1])
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 def test_backward_draws_numbers_of_eager(training):
-    block = Block(lambda rows: NoisyGradient.apply(rows, True)).train(training)
+    block = nn.ModuleDict({"noise": Block(lambda rows: NoisyGradient.apply(rows, True))}).train(training)
     result = losses(block, call=compiled(random="eager", fallback="torch"), checkpointed=False)
-    torch.testing.assert_close(result, losses(block, checkpointed=False), rtol=1e-12, atol=1e-12)
+    assert_same(result, losses(block, checkpointed=False))

@@ -114,7 +114,7 @@ def _through_runtime(
     if capture.steps is not None:
         capture.steps.keep_forward(forward, capture.takes_inputs)
     capture.code.forward = code.run_boxed
-    capture.code.backward = Backward(owner, code, weights, compile_graph, capture.steps, capture.random)
+    capture.code.backward = Backward(owner, code, weights, compile_graph, capture.steps)
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:
         executable.remarks = (*executable.remarks, remark)

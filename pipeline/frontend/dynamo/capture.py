@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
 from pipeline.frontend.capture.lean_traces import lean_traces
+from pipeline.frontend.dynamo.backward import BackwardGraph
 from pipeline.frontend.dynamo.decomposed import (
     decomposed,
     has_symbolic_strides,
@@ -24,7 +25,7 @@ from pipeline.frontend.dynamo.decomposed import (
     table_with_strides,
 )
 from pipeline.frontend.dynamo.python_kernels import replacements_first
-from pipeline.frontend.dynamo.step_cache import StepCache, step_cache
+from pipeline.frontend.dynamo.step_cache import StepCache, is_symbolic, step_cache
 from pipeline.frontend.dynamo.traced_step import Boxed
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
 from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
@@ -53,7 +54,7 @@ class GraphCalls:
     """
 
     forward: Callable[[list[Any]], Any]
-    backward: Callable[[fx.GraphModule | None, list[Any]], Any]
+    backward: Callable[[BackwardGraph | None, list[Any]], Any]
 
     def run_forward(self, inputs: list[Any]) -> Any:
         """Calls what has been compiled by then."""
@@ -114,12 +115,15 @@ class Capture:
             partition_fn=activation_partition if keeps else recompute_partition,
             decompositions=dict(joint_table(random) if keeps else whole),
         )
-        tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
+        settings = functorch_config.patch(
+            unlift_effect_tokens=True,  # or the code would take and return tokens
+            force_non_lazy_backward_lowering=any(map(is_symbolic, inputs)),  # see `_take_backward`
+        )
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
         checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
         calls = self.code.run_forward, self.code.run_backward
         asked = self.steps.asked(*calls) if self.steps else contextlib.nullcontext()
-        with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes(), asked:
+        with capturing, lean_traces(), settings, loops, checks, replacements_first(), written_as_attributes(), asked:
             pure = _with_pure_regions(graph)
             self.runtime: Callable[..., Any] = backend(pure if perhaps_trains else graph_from_owners(pure), inputs)
         tensors = (graph.named_parameters, graph.named_buffers)
@@ -146,10 +150,17 @@ class Capture:
         self.trains = True
         return self._take_inference(graph, inputs)
 
-    def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+    def _take_backward(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        """Takes backward: before forward is compiled where sizes are symbolic, else as gradients are first asked for.
+
+        What is asked about sizes while it is taken apart dynamo guards only then.
+        """
         _keep_what_backward_reads()
-        code = self.code
-        return Boxed(lambda inputs: code.backward(graph, inputs))
+        code, backward = self.code, BackwardGraph(graph, self.random)
+        if any(map(is_symbolic, inputs)):
+            with contextlib.suppress(Exception):  # is raised again where gradients are asked for
+                backward.take_apart()
+        return Boxed(lambda inputs: code.backward(backward, inputs))
 
 
 def _keep_what_backward_reads() -> None:

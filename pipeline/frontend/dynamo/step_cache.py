@@ -145,7 +145,7 @@ def _obstacle(graph: fx.GraphModule, inputs: Sequence[Any]) -> str | None:
     values = [node.meta.get("example_value") for node in graph.graph.nodes]
     storages = [value.untyped_storage()._cdata for value in inputs if _is_plain(value)]
     obstacles = {
-        "sizes are symbolic": any(map(_is_symbolic, values)),
+        "sizes are symbolic": any(map(is_symbolic, values)),
         "an input is no plain tensor": len(storages) < len(inputs),
         "inputs share memory": len(set(storages)) < len(storages),
         "it has tensors inside": any(True for _ in (*graph.parameters(), *graph.buffers())),
@@ -161,7 +161,8 @@ def _is_plain(value: Any) -> bool:
     return plain and value.layout == torch.strided and value.device.type == "cpu"
 
 
-def _is_symbolic(value: Any) -> bool:
+def is_symbolic(value: Any) -> bool:
+    """Whether it is a symbolic number or a tensor of symbolic sizes."""
     if isinstance(value, torch.Tensor):
         return value._has_symbolic_sizes_strides
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
