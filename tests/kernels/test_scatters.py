@@ -160,3 +160,24 @@ def test_reductions_to_places_in_a_line(dtype):
     results = pipeline.compile(Function(reduced), arguments)(*arguments)
     for mine, theirs in zip(results, reduced(*arguments), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.bfloat16])
+def test_index_reduce(dtype):
+    """Of all kinds, along each dim, of a single number, too."""
+    torch.manual_seed(0)
+    programs = {}
+    for kind in ("prod", "amax", "amin", "mean"):
+        for own in (True, False):
+            for shape, dim in [((4, 3, 6), 0), ((4, 3, 6), 1), ((4, 3, 6), -1), ((), 0)]:
+                x, places = (torch.randn(shape) * 4).to(dtype), torch.randint(shape[dim] if shape else 1, (5,))
+                size = [5 if axis == dim % len(shape) else length for axis, length in enumerate(shape)]
+
+                def reduced(x, places, source, dim=dim, kind=kind, own=own):
+                    here = places if x.dim() else places[:1]
+                    return x.index_reduce(dim, here, source, kind, include_self=own)
+
+                programs[f"{kind} {own} {shape} {dim}"] = reduced, (x, places, (torch.randn(size) * 4).to(dtype))
+    for name, result in results_of(programs).items():
+        function, arguments = programs[name]
+        torch.testing.assert_close(result, function(*arguments), msg=lambda text, name=name: f"{name}: {text}")

@@ -123,3 +123,29 @@ def test_mish_to_its_last_digits_from_tail_to_tail(dtype, close):
     result = pipeline.compile(nn.Mish(), (x,))(x)
     torch.testing.assert_close(result.double(), exact, rtol=close, atol=1e-38, equal_nan=True)
     assert torch.equal(result.signbit()[:-10], torch.nn.functional.mish(x).signbit()[:-10])
+
+
+class Neighbours(nn.Module):
+    def forward(self, x, y):
+        return torch.nextafter(x, y), torch.angle(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_next_numbers_and_angles(dtype):
+    """Towards all kinds of numbers: past zero, into subnormal ones, to and from infinity; eager's NaN have any sign."""
+    largest = torch.finfo(dtype).max
+    x = torch.cat([special(dtype), torch.tensor([largest, -largest, 1.0, -1.0], dtype=dtype), torch.randn(9).to(dtype)])
+    y = x.flip(0)[:, None]
+    for result, expected in zip(pipeline.compile(Neighbours(), (x, y))(x, y), Neighbours()(x, y), strict=True):
+        assert same_bits(result.where(result == result, torch.nan), expected.where(expected == expected, torch.nan))
+
+
+def test_angles_of_integers():
+    x = torch.tensor([-3, 0, 5])
+    angle = pipeline.compile(Angle(), (x,))(x)
+    torch.testing.assert_close(angle, torch.angle(x))
+
+
+class Angle(nn.Module):
+    def forward(self, x):
+        return torch.angle(x)

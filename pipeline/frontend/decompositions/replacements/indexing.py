@@ -89,6 +89,20 @@ def index_add(x: Tensor, dim: int, places: Tensor, source: Tensor, *, alpha: Any
     return _put_along(x, dim, _refused_below_zero(x, dim, places), added, accumulate=True)
 
 
+@replaces(aten.index_reduce.default)
+def index_reduce(
+    x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """index_reduce(x, places: [K], s) → scatter_reduce(x, the places of all elements of s, s)."""
+    if x.dim() == 0:
+        line = x.reshape(1), 0, places.reshape(-1), source.reshape(-1), reduce
+        return aten.scatter_reduce.two(*line, include_self=include_self).reshape(())
+    dim %= x.dim()
+    shape = [-1 if axis == dim else 1 for axis in range(x.dim())]
+    every = places.long().reshape(shape).expand(source.shape)
+    return aten.scatter_reduce.two(x, dim, every, source, reduce, include_self=include_self)
+
+
 @replaces(aten.index_copy.default)
 def index_copy(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
     """index_copy(x, places, s) → index_put(x, places, s); see `_refused_below_zero`."""

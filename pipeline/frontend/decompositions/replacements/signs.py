@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -37,6 +38,25 @@ def copysign(x: Tensor, sign: Any) -> Tensor:
     x, sign = promoted(x, sign)
     first = torch.iinfo(_INTEGERS[x.dtype.itemsize]).min
     return ((_bits(x) & ~first) | (_bits(sign) & first)).view(x.dtype)
+
+
+@replaces(aten.angle.default)
+def angle(x: Tensor) -> Tensor:
+    """angle(x) of a real number → pi below zero, else 0; NaN for NaN."""
+    floats = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    below, above = (torch.full((), number, dtype=floats.dtype, device=x.device) for number in (math.pi, 0.0))
+    return torch.where(floats.isnan(), floats, torch.where(floats < 0, below, above))
+
+
+@replaces(aten.nextafter.default)
+def nextafter(x: Tensor, to: Tensor) -> Tensor:
+    """nextafter(x, y) → x for x = y; else x's bits as an integer, which is 1 more towards what is further from zero."""
+    x, to = promoted(x, to)
+    away = (to > x) == (x > 0)
+    steps = _bits(x) + torch.where(away, 1, -1).to(_INTEGERS[x.dtype.itemsize])
+    smallest = copysign(torch.ones_like(_bits(x)).view(x.dtype), to)
+    moved = torch.where(x == 0, smallest, steps.view(x.dtype))
+    return torch.where(x.isnan(), x, torch.where((x == to) | to.isnan(), to, moved))
 
 
 #: The integers that have as many bytes.
