@@ -45,3 +45,32 @@ def test_gradients(make, shape, weights):
     ):
         scale = theirs.abs().max().item()
         torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=0.02 * scale)
+
+
+STATISTICS = {
+    "layer": lambda x, w, b: torch.native_layer_norm(x.transpose(1, 2), (6,), w, b, 1e-5),
+    "group": lambda x, w, b: torch.native_group_norm(x, w, b, 2, 6, 5, 2, 1e-5),
+    "batch": lambda x, w, b: torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_that_are_returned(name, dtype):
+    """They have eager's dtypes, and gradients of all results are near those in float64."""
+    torch.manual_seed(0)
+    arguments = [torch.randn(shape, dtype=dtype) for shape in ((2, 6, 5), (6,), (6,))]
+
+    def results(function, arguments):
+        leaves = [argument.clone().requires_grad_() for argument in arguments]
+        values = function(*leaves)
+        gradients = torch.autograd.grad(sum(value.sum() * scale for scale, value in enumerate(values, 1)), leaves)
+        return [*(value.detach() for value in values), *gradients]
+
+    eager = results(STATISTICS[name], arguments)
+    ours = results(torch.compile(STATISTICS[name], backend="pipeline"), arguments)
+    assert [result.dtype for result in ours] == [result.dtype for result in eager]
+    exact = results(STATISTICS[name], [argument.double() for argument in arguments])
+    tolerance = {torch.bfloat16: 0.06, torch.float16: 0.01, torch.float32: 1e-4}[dtype]
+    for result, expected in zip(ours, exact, strict=True):
+        torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)

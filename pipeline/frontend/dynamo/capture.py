@@ -33,6 +33,7 @@ from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.functionalize.strides_of_owners import graph_from_owners
 from pipeline.frontend.functionalize.written_windows import stride_written_windows_of_dynamo
 from pipeline.frontend.gradients.activations import activation_partition, joint_table
+from pipeline.frontend.gradients.norms import round_results
 from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.numbers.symbolic_math import UNNAMED_CHECK
 from pipeline.frontend.recurrent import taken_apart
@@ -135,6 +136,7 @@ class Capture:
         self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
+            round_results(self.graph.graph, self.facts.num_mutated_inp_runtime_indices, graph.graph)
         if in_parts or has_symbolic_strides(self.graph.graph):
             keep_views(self.graph.graph)
             self.graph = decomposed(self.graph, random)

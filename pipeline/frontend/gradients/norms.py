@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils._pytree import tree_map_only
+from torch import Tensor, fx
+from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
 
@@ -43,10 +43,28 @@ def _in_float32(op: Any, otherwise: Callable[..., Any], operands: tuple[int | No
     def decomposed(*args: Any) -> Any:
         if all(value.dtype.itemsize > 2 for value in args[:2] if isinstance(value, Tensor)):
             return otherwise(*args)
-        results = op(*tree_map_only(Tensor, lambda tensor: tensor.float(), args))
+        results = op(*pytree.tree_map_only(Tensor, lambda tensor: tensor.float(), args))
         return tuple(_like(result, args, number) for result, number in zip(results, operands, strict=True))
 
     return decomposed
+
+
+def round_results(forward: fx.Graph, first: int, captured: fx.Graph) -> None:
+    """Rounds statistics among the results of forward, from number `first` on, to the dtypes that dynamo has captured.
+
+    That are those of eager: `torch.native_layer_norm` returns its statistics.
+    """
+    output = forward.output_node()
+    results = list(output.args[0])
+    wanted = pytree.tree_leaves(captured.output_node().args[0])
+    for number, (result, original) in enumerate(zip(results[first:], wanted, strict=False), first):
+        value, example = (node.meta.get(key) for node, key in ((result, "val"), (original, "example_value")))
+        if isinstance(value, Tensor) and isinstance(example, Tensor) and value.dtype != example.dtype:
+            with forward.inserting_before(output):
+                rounded = forward.call_function(aten._to_copy.default, (result,), {"dtype": example.dtype})
+            rounded.meta = {**result.meta, "val": value.to(example.dtype)}
+            results[number] = rounded
+    output.args = (tuple(results),)
 
 
 def _like(result: Tensor | None, args: tuple[Any, ...], number: int | None) -> Tensor | None:
