@@ -101,13 +101,21 @@ def row(name: str) -> tuple[str, ...]:
     return name, f"{theirs:.3g}", f"{ours:.3g}", f"**{theirs / ours:.2f}**", "{:.0e}, {:.0e}".format(*errors)
 
 
-def write(rows: list[tuple[str, ...]]) -> None:
-    """Puts the table between its marks in docs/performance.md."""
-    lines = [HEADER, ("---", *["---:"] * (len(HEADER) - 1)), *rows]
+def show(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Prints a table."""
+    table = Table(*header)
+    for cells in rows:
+        table.add_row(*(cell.strip("*") for cell in cells))
+    Console(width=120).print(table)
+
+
+def write(header: tuple[str, ...], rows: list[tuple[str, ...]], start: str, end: str) -> None:
+    """Puts a table between its marks in docs/performance.md."""
+    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     page = PAGE.read_text()
-    before, rest = page.split(START)
-    PAGE.write_text(f"{before}{START}\n{table}\n{END}{rest.split(END)[1]}")
+    before, rest = page.split(start)
+    PAGE.write_text(f"{before}{start}\n{table}\n{end}{rest.split(end)[1]}")
 
 
 def main(arguments: list[str]) -> None:
@@ -115,12 +123,9 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)
     parts = [one for one in arguments if not one.startswith("--")]
     rows = [row(name) for name in CASES if not parts or any(part in name for part in parts)]
-    table = Table(*HEADER)
-    for cells in rows:
-        table.add_row(*(cell.strip("*") for cell in cells))
-    Console(width=120).print(table)
+    show(HEADER, rows)
     if "--write" in arguments:
-        write(rows)
+        write(HEADER, rows, START, END)
 
 
 if __name__ == "__main__":

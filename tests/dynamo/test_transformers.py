@@ -11,7 +11,7 @@ from compare import TOLERANCE
 from through_compile import through_compile
 
 #: Those that `make test` takes, some with gradients; docs/models.md has all of them, with and without.
-_WITH_GRADIENTS = {"bert", "gpt2", "mistral", "vit"}
+_WITH_GRADIENTS = {"bert", "gpt2", "mistral", "mixtral", "vit"}
 _WITHOUT = {"clip", "deberta-v2", "electra", "llama", "swin", "t5", "whisper"}
 
 #: Called with one size only, since they take long to compile.

@@ -12,6 +12,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import ArgumentError, CompileError, PipelineError
+from pipeline.frontend.decompositions.grouped_products import grouped_product
 from pipeline.runtime.device.vulkan import VulkanDevice
 
 
@@ -277,3 +278,10 @@ def test_floats_of_8_bits(dtype):
     torch.testing.assert_close(found[:3], function(codes, x)[:3], rtol=0, atol=0, equal_nan=True)
     assert found[3].dtype == dtype
     assert torch.equal(found[3].view(torch.uint8), codes.view(torch.uint8))
+
+
+def test_products_of_groups_of_rows():
+    """The matrices of experts; where their rows end is read from the device."""
+    x, y, ends = torch.randn(40, 32), torch.randn(6, 48, 32), torch.tensor([0, 1, 1, 33, 38, 38])
+    _run(grouped_product, x, y, ends, tolerance=1e-4)
+    _run(grouped_product, x, torch.randn(40, 24), ends, tolerance=1e-4)

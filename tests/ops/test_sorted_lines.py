@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from function_model import Function
+from tables import results_of
 
 import pipeline
 
@@ -114,3 +115,18 @@ def test_a_size_of_the_call():
         x = torch.randn(shape).round()
         for got, wanted in zip(exe(x), model(x), strict=True):
             assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_first_in_any_order(largest):
+    """`sorted=False`, as routers of experts ask: the same elements, each in its place."""
+    x = torch.randperm(60, generator=torch.manual_seed(0)).reshape(3, 20).float()
+    programs = {
+        f"{count} along {dim}": (lambda x, k=count, d=dim: x.topk(k, d, largest, sorted=False), (x,))
+        for count, dim in [(1, 1), (5, -1), (2, 0), (20, 1), (0, 1)]
+    }
+    for name, (values, places) in results_of(programs).items():
+        function, (x,) = programs[name]
+        dim = int(name.split()[-1])
+        torch.testing.assert_close(values.sort(dim)[0], function(x)[0].sort(dim)[0], rtol=0, atol=0)
+        assert torch.equal(x.gather(dim, places), values)

@@ -260,3 +260,101 @@ func.func @main(%x: tensor<16x6xbf16>, %w: tensor<6x1xbf16>) -> tensor<16x1xf32>
   %r = call @one_column(%x, %w, %out) : (tensor<16x6xbf16>, tensor<6x1xbf16>, tensor<16x1xf32>) -> tensor<16x1xf32>
   return %r : tensor<16x1xf32>
 }
+
+// -----
+
+// A copy of what lies in one place of a larger tensor is packed from there, in the loop that asks for the place.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#t = affine_map<(i, j) -> (j, i)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// CHECK: func.func private @pack_0(%[[W:.*]]: tensor<3x8x6xf32>, %[[AT:.*]]: index, %[[P:.*]]: tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+// CHECK: %[[PART:.*]] = tensor.extract_slice %[[W]][%[[AT]], 0, 0] [1, 8, 6] [1, 1, 1] : tensor<3x8x6xf32> to tensor<8x6xf32>
+// CHECK: tensor.expand_shape %[[PART]]
+
+func.func private @product(%x: tensor<2x6xf32>, %w: tensor<6x8xf32>, %out: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{passed: reads an operand in panels of 4 columns, packed in front of it}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x6xf32>, tensor<6x8xf32>) outs(%out : tensor<2x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8xf32>
+  return %p : tensor<2x8xf32>
+}
+
+func.func private @transpose(%w: tensor<3x8x6xf32>, %at: index, %out: tensor<6x8xf32>) -> tensor<6x8xf32> attributes {pipeline.kernel = "elementwise"} {
+  %part = tensor.extract_slice %w[%at, 0, 0] [1, 8, 6] [1, 1, 1] : tensor<3x8x6xf32> to tensor<8x6xf32>
+  %p = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%part : tensor<8x6xf32>) outs(%out : tensor<6x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<6x8xf32>
+  return %p : tensor<6x8xf32>
+}
+
+// CHECK: func.func @main(%[[X:.*]]: tensor<2x6xf32>, %[[A:.*]]: tensor<3x8x6xf32> {pipeline.weight = "w"})
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[SUM:.*]] =
+// CHECK-NOT: @transpose
+// CHECK: %[[PACKED:.*]] = func.call @pack_0(%[[A]], %[[I]], %{{.*}})
+// CHECK: func.call @product(%[[X]], %[[PACKED]], %[[SUM]])
+func.func @main(%x: tensor<2x6xf32>, %w: tensor<3x8x6xf32> {pipeline.weight = "w"}) -> tensor<2x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() : tensor<6x8xf32>
+  %out = tensor.empty() : tensor<2x8xf32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%sum = %out) -> (tensor<2x8xf32>) {
+    %t = func.call @transpose(%w, %i, %e) : (tensor<3x8x6xf32>, index, tensor<6x8xf32>) -> tensor<6x8xf32>
+    %s = func.call @product(%x, %t, %sum) : (tensor<2x6xf32>, tensor<6x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+    scf.yield %s : tensor<2x8xf32>
+  }
+  return %r : tensor<2x8xf32>
+}
+
+// -----
+
+// A column of a tensor is no part of it in one place of the first dim; the copy stays.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#t = affine_map<(i, j) -> (j, i)>
+#id = affine_map<(i, j) -> (i, j)>
+
+func.func private @product(%x: tensor<2x6xf32>, %w: tensor<6x8xf32>, %out: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: its rows lie close together}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x6xf32>, tensor<6x8xf32>) outs(%out : tensor<2x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8xf32>
+  return %p : tensor<2x8xf32>
+}
+
+func.func private @transpose(%w: tensor<8x8x6xf32>, %at: index, %out: tensor<6x8xf32>) -> tensor<6x8xf32> attributes {pipeline.kernel = "elementwise"} {
+  %part = tensor.extract_slice %w[0, %at, 0] [8, 1, 6] [1, 1, 1] : tensor<8x8x6xf32> to tensor<8x6xf32>
+  %p = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%part : tensor<8x6xf32>) outs(%out : tensor<6x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<6x8xf32>
+  return %p : tensor<6x8xf32>
+}
+
+// CHECK-NOT: func.func private @pack_
+// CHECK: func.func @main(%[[X:.*]]: tensor<2x6xf32>, %[[A:.*]]: tensor<8x8x6xf32>, %[[AT:.*]]: index)
+// CHECK: call @transpose(%[[A]], %[[AT]],
+func.func @main(%x: tensor<2x6xf32>, %w: tensor<8x8x6xf32>, %at: index) -> tensor<2x8xf32> {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %out = tensor.empty() : tensor<2x8xf32>
+  %t = call @transpose(%w, %at, %e) : (tensor<8x8x6xf32>, index, tensor<6x8xf32>) -> tensor<6x8xf32>
+  %s = call @product(%x, %t, %out) : (tensor<2x6xf32>, tensor<6x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %s : tensor<2x8xf32>
+}

@@ -13,7 +13,7 @@ from torch._decomp import get_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.frontend.complex_numbers import on_parts
-from pipeline.frontend.decompositions import affine, quantized
+from pipeline.frontend.decompositions import affine, grouped_products, quantized
 from pipeline.frontend.decompositions.attention import attention, flash_attention
 from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
@@ -57,18 +57,22 @@ _TORCHS = (
 def decomposition_table(random: str = "philox") -> Mapping[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time.
 
-    It has quantized ops once somebody has loaded them. With `random="eager"` ops that draw numbers stay whole.
+    It has quantized ops, and those of transformers, once somebody has loaded them. With `random="eager"` ops that draw
+    numbers stay whole.
     """
-    return _table(quantized.is_loaded(), affine.is_loaded(), random)
+    return _table(quantized.is_loaded(), affine.is_loaded(), grouped_products.is_loaded(), random)
 
 
 @functools.cache
-def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any, Callable[..., Any]]:
+def _table(
+    with_quantized: bool, with_affine: bool, with_experts: bool, random: str
+) -> Mapping[Any, Callable[..., Any]]:
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **for_each(), **REPLACEMENTS, **RECURRENT}
     if with_quantized:
         table.update(quantized.decompositions())
     if with_affine:
         table.update(affine.decompositions())
+    table.update(grouped_products.decompositions(with_experts))
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = flash_attention
     table[aten._scaled_dot_product_attention_math.default] = attention
     table[aten.var_mean.correction] = _var_mean

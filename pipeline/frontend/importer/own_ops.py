@@ -87,6 +87,11 @@ def result_type(op: ir.Operation) -> ir.RankedTensorType:
     return kind
 
 
+def wide(element: ir.Value, kind: ir.Type) -> ir.Value:
+    """A number in the type that is computed in, which is wider or the same."""
+    return element if element.type == kind else arith.ExtFOp(kind, element).result
+
+
 def to_index(number: ir.Value) -> ir.Value:
     """!torch.int → index, at the insertion point."""
     wide = ir.Operation.create("torch_c.to_i64", [ir.IntegerType.get_signless(64)], [number]).result

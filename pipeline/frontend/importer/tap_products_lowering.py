@@ -17,6 +17,7 @@ from pipeline.frontend.importer.own_ops import (
     numbers_of,
     result_type,
     take_over,
+    wide,
 )
 from pipeline.ir.constants import zero
 from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, sizes_of
@@ -64,7 +65,7 @@ def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
     start = linalg.fill(zero(kind.element_type), outs=[empty])
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        left, right = (_wide(element, kind.element_type) for element in elements[:2])
+        left, right = (wide(element, kind.element_type) for element in elements[:2])
         return [arith.AddFOp(arith.MulFOp(left, right).result, elements[2]).result]
 
     total = build_generic([x, g], [start], maps, iterator_types(reductions), body).results[0]
@@ -107,7 +108,3 @@ def _loops(counts: Sequence[int]) -> list[list[ir.AffineExpr]]:
         found.append([ir.AffineDimExpr.get(loop) for loop in range(first, first + count)])
         first += count
     return found
-
-
-def _wide(element: ir.Value, kind: ir.Type) -> ir.Value:
-    return element if element.type == kind else arith.ExtFOp(kind, element).result

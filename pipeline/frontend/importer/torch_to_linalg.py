@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.importer.bitcast_lowering import lower_bitcasts
 from pipeline.frontend.importer.fourier_lowering import lower_transforms, take_over_transforms
+from pipeline.frontend.importer.grouped_products_lowering import lower_grouped_products, take_over_grouped_products
 from pipeline.frontend.importer.random_lowering import lower_random, take_over_random
 from pipeline.frontend.importer.stop_fusion_lowering import (
     barriers_as_casts,
@@ -83,6 +84,7 @@ def load_dialects(context: ir.Context) -> None:
 def take_over(module: ir.Module) -> None:
     """Makes ops that torch's passes leave alone of those that are lowered by ours."""
     take_over_barriers(module)
+    take_over_grouped_products(module)
     take_over_random(module)
     take_over_tap_products(module)
     take_over_transforms(module)
@@ -98,6 +100,7 @@ def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
     put_views_on_tensors(module)
+    lower_grouped_products(module)
     lower_random(module)
     lower_tap_products(module)
     lower_transforms(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 from typing import ClassVar
@@ -12,7 +13,7 @@ from pipeline.ir.rewriting import before, copy_attributes, is_unused
 from pipeline.mlir import callee, calls_of, defining_op, func, function, ir, is_inside, symbol_name, tensor, walk
 from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, products, read_packed
 from pipeline.passes.layout.prepared_weights import is_weight
-from pipeline.passes.layout.transposed_copies import transposed_by
+from pipeline.passes.layout.transposed_copies import part_transposed_by, transposed_by
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
 #: Rows as far apart as this are not fetched ahead, and take an entry of the address translation each, or nearly so.
@@ -35,10 +36,10 @@ class PackOperands(PacksPanels):
     b = call @product(y, a)         b = call @product(y, a)
 
     The panels are those of pack-weights. An operand that is a transposed copy is packed instead of transposed, which
-    takes as long. Any other is packed if there are enough rows of the other one to read it again and again: `rows`
-    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, twice as many where each
-    takes an entry of the address translation, and 16 where dot products read groups of rows. In a loop that does not
-    change the operand it is packed in front of the loop.
+    takes as long; so is a copy of a part, such as the matrix of one expert. Any other is packed if there are enough
+    rows of the other one to read it again and again: `rows` where the rows that a panel is cut from conflict in the
+    cache, as those of 4096 bytes do, twice as many where each takes an entry of the address translation, and 16 where
+    dot products read groups of rows. In a loop that does not change the operand it is packed in front of the loop.
     """
 
     name: ClassVar[str] = "pack-operands"
@@ -51,7 +52,7 @@ class PackOperands(PacksPanels):
         if "main" not in functions:
             return
         calls = calls_of(op)
-        transposes = {name: order for name in calls if (order := transposed_by(functions[name])) is not None}
+        transposes = {name: copy for name in calls if (copy := _copy_by(functions[name])) is not None}
         with op.location:
             packed = _PackedOperands(op, Packing(op, set(functions)))
             for name, kernel in functions.items():
@@ -60,8 +61,8 @@ class PackOperands(PacksPanels):
             packed.finish()
 
     def _pack(self, product: PackedProduct, handed: list[_Handed], packed: _PackedOperands) -> None:
-        if any(is_weight(one.value) for one in handed):
-            return
+        if any(is_weight(one.value) and one.place is None for one in handed):
+            return  # pack-weights packs those once
         layouts = [self.layout(product, one.memory) for one in handed]
         reason = self._why_not(product, layouts, any(one.transpose is not None for one in handed))
         if reason:
@@ -102,15 +103,42 @@ class _Handed:
         number: which of its operands.
         value: what is to be packed: the operand, or what it is a transposed copy of.
         memory: the dims of the operand in the order in which they lie in that.
+        place: where that is in the first dim of `value`; None if it is all of it.
         transpose: the call that makes the copy, if it is one.
     """
 
-    def __init__(self, call: ir.Operation, product: PackedProduct, transposes: dict[str, list[int]]):
+    def __init__(self, call: ir.Operation, product: PackedProduct, transposes: dict[str, _Copy]):
         self.call, self.number = call, product.weight.arg_number
-        self.value, self.memory, self.transpose = call.operands[self.number], None, None
+        self.value = call.operands[self.number]
+        self.memory: list[int] | None = None
+        self.place: ir.Value | None = None
+        self.transpose: ir.Operation | None = None
         maker = defining_op(self.value)
         if maker is not None and maker.name == "func.call" and callee(maker) in transposes:
-            self.value, self.memory, self.transpose = maker.operands[0], transposes[callee(maker)], maker
+            copy = transposes[callee(maker)]
+            self.value, self.memory, self.transpose = maker.operands[0], copy.order, maker
+            self.place = maker.operands[1] if copy.of_part else None
+
+    @property
+    def given(self) -> list[ir.Value]:
+        """What is handed to the kernel that packs."""
+        return [self.value] if self.place is None else [self.value, self.place]
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """What a kernel copies: all of its argument, or a part; see `transposed_copies`."""
+
+    order: list[int]
+    of_part: bool
+
+
+def _copy_by(kernel: ir.Operation) -> _Copy | None:
+    whole = transposed_by(kernel)
+    if whole is not None:
+        return _Copy(whole, of_part=False)
+    part = part_transposed_by(kernel)
+    return None if part is None else _Copy(part, of_part=True)
 
 
 class _PackedOperands:
@@ -127,16 +155,17 @@ class _PackedOperands:
 
     def finish(self) -> None:
         """Builds the calls that pack, and takes away the copies that nothing reads any more, with their kernels."""
-        known: dict[tuple[ir.Value, str, ir.Block], ir.Value] = {}
+        known: dict[tuple[tuple[ir.Value, ...], str, ir.Block], ir.Value] = {}
         copies: list[ir.Operation] = []
         for call in walk(self._module, "func.call") if self._requests else ():
             for handed, layout in self._requests.get(call, ()):
-                place, kernel = _outside_of_loops(call, handed.value), self._packing.kernel(layout)
-                key = (handed.value, kernel, place.block)
+                whole = None if handed.place is None else handed.value.type
+                place, kernel = _outside_of_loops(call, handed.given), self._packing.kernel(layout, whole)
+                key = (tuple(handed.given), kernel, place.block)
                 if key not in known:
                     with before(place):
                         empty = tensor.EmptyOp(layout.packed.shape, layout.packed.element_type).result
-                        made = func.CallOp([layout.packed], ir.FlatSymbolRefAttr.get(kernel), [handed.value, empty])
+                        made = func.CallOp([layout.packed], ir.FlatSymbolRefAttr.get(kernel), [*handed.given, empty])
                         copy_attributes(handed.transpose or call, made.operation, ORIGINS)
                         known[key] = made.results[0]
                 call.operands[handed.number] = known[key]
@@ -161,9 +190,9 @@ def _conflict(product: PackedProduct, columns: int) -> bool:
     return summed * -(-columns * width // _LINE) > sets * _WAYS
 
 
-def _outside_of_loops(call: ir.Operation, value: ir.Value) -> ir.Operation:
-    """The outermost loop around a call that does not change `value`; the call, if there is none."""
+def _outside_of_loops(call: ir.Operation, values: Sequence[ir.Value]) -> ir.Operation:
+    """The outermost loop around a call that does not change `values`; the call, if there is none."""
     place, parent = call, call.parent.operation
-    while parent.name in _LOOPS and not is_inside(value, parent):
+    while parent.name in _LOOPS and not any(is_inside(value, parent) for value in values):
         place, parent = parent, parent.parent.operation
     return place

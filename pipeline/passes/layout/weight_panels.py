@@ -141,17 +141,22 @@ class Packing:
         self._taken = taken
         self._known: dict[tuple[str, str, str], str] = {}
 
-    def kernel(self, layout: PanelLayout) -> str:
-        """The name of the kernel(weight, destination) that packs."""
-        key = (str(layout.source), str(layout.packed), layout.move)
+    def kernel(self, layout: PanelLayout, whole: ir.Type | None = None) -> str:
+        """The name of the kernel(weight, destination) that packs.
+
+        With the type of a `whole` the weight is what lies in one place of the first dim of that, and the kernel is
+        one(whole, place, destination).
+        """
+        key = (str(whole or layout.source), str(layout.packed), layout.move)
         if key not in self._known:
-            self._known[key] = self._create(layout)
+            self._known[key] = self._create(layout, whole)
         return self._known[key]
 
-    def _create(self, layout: PanelLayout) -> str:
+    def _create(self, layout: PanelLayout, whole: ir.Type | None) -> str:
         name = next(name for count in range(len(self._taken) + 1) if (name := f"pack_{count}") not in self._taken)
         self._taken.add(name)
-        kind = ir.FunctionType.get([layout.source, layout.packed], [layout.packed])
+        given = [layout.source] if whole is None else [whole, ir.IndexType.get(self._module.context)]
+        kind = ir.FunctionType.get([*given, layout.packed], [layout.packed])
         words = {
             "kernel": ir.StringAttr.get("elementwise"),
             "ops": _strings("linalg.generic"),
@@ -161,10 +166,19 @@ class Packing:
             made = func.FuncOp(name, kind, visibility="private")
             for key, value in words.items():
                 made.attributes[f"pipeline.{key}"] = value
-            made.attributes[MOVE] = ir.StringAttr.get(layout.move)
+            if whole is None:
+                made.attributes[MOVE] = ir.StringAttr.get(layout.move)
             with ir.InsertionPoint(made.add_entry_block()):
-                func.ReturnOp([_packed(made.arguments[0], made.arguments[1], layout)])
+                source, *place, out = made.arguments
+                source = _part(source, place[0], layout.source) if place else source
+                func.ReturnOp([_packed(source, out, layout)])
         return name
+
+
+def _part(whole: ir.Value, place: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
+    """What lies in one place of the first dim."""
+    places = [ir.ShapedType.get_dynamic_stride_or_offset(), *[0] * kind.rank]
+    return tensor.ExtractSliceOp(kind, whole, [place], [], [], places, [1, *kind.shape], [1] * (kind.rank + 1)).result
 
 
 def _strings(word: str) -> ir.ArrayAttr:

@@ -28,6 +28,12 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False) -> Any:
     return values.to(torch.bool), indices
 
 
+@replaces(aten.topk.default)
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """topk(x, sorted=False) → topk(x), in whose order they may come as in any other."""
+    return NotImplemented if sorted else aten.topk.default(x, k, dim, largest)
+
+
 @replaces(aten.kthvalue.default)
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """kthvalue(x, k) → element k - 1 of sort(x)."""
