@@ -33,7 +33,6 @@ class BackwardGraph:
         """`random` is the option: whose numbers it draws, if it does."""
         self.functional = functional
         self._random = random
-
         self._parted: fx.GraphModule | None = None
 
     def take_apart(self) -> fx.GraphModule:
