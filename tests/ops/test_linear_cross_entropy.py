@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 import pipeline
+from pipeline.frontend.decompositions.replacements import linear_cross_entropy
 
 __all__ = ["fresh_dynamo"]
 
@@ -44,7 +45,8 @@ def loss(x, weight, targets, bias, reduction="mean", class_weights=None, chunk=2
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_loss_and_gradients(reduction, dtype):
     """Those of the loss without options, in float64."""
-    for bias, weighted, chunk in [(True, False, 2), (False, True, 3), (True, True, 100)]:
+    forms = [(True, True, 3), (False, False, 100), (True, False, 2)]
+    for bias, weighted, chunk in forms if dtype == torch.float64 else forms[:1]:
         weights = torch.rand(11, dtype=dtype) if weighted else None
         options = {"reduction": reduction, "class_weights": weights}
         ours = losses(compiled(), 7, dtype, bias=bias, chunk=chunk, **options)
@@ -53,8 +55,9 @@ def test_loss_and_gradients(reduction, dtype):
         torch.testing.assert_close(ours, eager, rtol=tolerance, atol=tolerance)
 
 
-def test_many_rows_and_rows_of_unknown_number():
-    for dynamic, rows in [(False, 300), (True, 9), (True, 5)]:
+def test_many_rows_and_rows_of_unknown_number(monkeypatch):
+    monkeypatch.setattr(linear_cross_entropy, "_MOST_PARTS", 5)
+    for dynamic, rows in [(False, 43), (True, 9), (True, 5)]:
         ours, eager = (losses(call, rows, torch.float64, chunk=4) for call in (compiled(dynamic), loss))
         torch.testing.assert_close(ours, eager, rtol=1e-12, atol=1e-12)
 
