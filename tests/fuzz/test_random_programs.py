@@ -11,14 +11,14 @@ from workers import Worker
 
 #: How many programs of each kind: the first seeds, the same ones every time.
 COUNTS = {
-    "static": 144,
-    "symbolic": 72,
+    "static": 288,
+    "symbolic": 144,
     "passes": 24,
     "gpus": 24,
     "threads": 48,
     "norms": 12,
-    "gradients": 48,
-    "branches": 90,
+    "gradients": 72,
+    "branches": 180,
     "nested": 30,
 }
 

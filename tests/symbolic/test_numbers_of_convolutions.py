@@ -13,8 +13,10 @@ import pipeline
 __all__ = ["fresh_dynamo"]
 
 FUNCTIONS = {
+    "stride": lambda x, w, n: F.conv2d(x, w, stride=n),
     "stride of one axis": lambda x, w, n: F.conv2d(x, w, stride=(1, n)),
     "padding": lambda x, w, n: F.conv2d(x, w, padding=n),
+    "dilation": lambda x, w, n: F.conv2d(x, w, dilation=n),
     "groups": lambda x, w, n: F.conv2d(x.repeat(1, n, 1, 1), w.repeat(n, 1, 1, 1), groups=n),
     "transposed, with padding alone": lambda x, w, n: F.conv_transpose2d(x, w, padding=n - 1),
     "all": lambda x, w, n: F.conv2d(x, w, stride=n, padding=n - 1, dilation=n),

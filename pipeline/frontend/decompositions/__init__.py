@@ -72,11 +72,13 @@ def _table(
         table.update(quantized.decompositions())
     if with_affine:
         table.update(affine.decompositions())
-    table.update(grouped_products.decompositions(with_experts))
+    if with_experts:
+        table.update(grouped_products.decompositions())
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = flash_attention
     table[aten._scaled_dot_product_attention_math.default] = attention
     table[aten.var_mean.correction] = _var_mean
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward
+    table[aten._grouped_mm.default] = grouped_products.grouped_mm
     table[torch.ops.prims.fma.default] = fma
     table[aten.convolution.default] = convolution
     table[aten.convolution_backward.default] = convolution_backward

@@ -52,18 +52,17 @@ def grouped_mm(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """_grouped_mm(x, y, ends) → pipeline.grouped_product: of rows of x, of columns of y, or of what is summed over."""
+    if bias is not None:
+        return NotImplemented  # eager has none either
     if offs is None:
-        result = torch.bmm(x, y) if bias is None else torch.baddbmm(bias.unsqueeze(1), x, y)
-        return result.to(out_dtype or x.dtype)
-    ends = _checked(offs, x.size(-1) if x.dim() == y.dim() else x.size(0) if x.dim() == 2 else y.size(1))
-    if x.dim() == y.dim():
-        result = grouped_product(x.transpose(0, 1), y, ends)
+        result = torch.bmm(x, y)
+    elif x.dim() == y.dim():
+        result = grouped_product(x.transpose(0, 1), y, _checked(offs, y.size(0)))
     elif x.dim() == 2:
-        result = grouped_product(x, y.transpose(1, 2), ends)
+        result = grouped_product(x, y.transpose(1, 2), _checked(offs, x.size(0)))
     else:
-        result = grouped_product(y.transpose(0, 1), x, ends).transpose(0, 1)
-    result = result.to(out_dtype or x.dtype)
-    return result if bias is None else result + bias
+        result = grouped_product(y.transpose(0, 1), x, _checked(offs, y.size(1))).transpose(0, 1)
+    return result.to(out_dtype or x.dtype)
 
 
 def _checked(ends: Tensor, size: int) -> Tensor:
@@ -79,13 +78,13 @@ def is_loaded() -> bool:
     return _MODULE in sys.modules and hasattr(torch.ops.transformers, "grouped_mm_fallback_backward")
 
 
-def decompositions(with_experts: bool) -> Mapping[Any, Callable[..., Any]]:
-    """The decompositions of torch's op and, `with_experts`, of those of transformers."""
-    own: dict[Any, Callable[..., Any]] = {aten._grouped_mm.default: grouped_mm}
-    if with_experts:
-        own[torch.ops.transformers.grouped_mm_fallback.default] = grouped_mm
-        own[torch.ops.transformers.grouped_mm_fallback_backward.default] = _backward
-    return own
+def decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """The decompositions of the ops of transformers, which are there."""
+    ops = torch.ops.transformers
+    return {
+        ops.grouped_mm_fallback.default: grouped_mm,
+        ops.grouped_mm_fallback_backward.default: _backward,
+    }
 
 
 def _backward(x: Tensor, y: Tensor, offs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
