@@ -25,7 +25,24 @@ _HIDDEN = {
     "max_position_embeddings": 256,
 }
 _SHALLOW = {"num_hidden_layers": 1}  # where layers do not differ, a test of one says as much
+_EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _SHARED = _SIZES | _HIDDEN | {"num_key_value_heads": 2}
+
+#: What is cached of a token is little, and each step computes keys and values from it.
+_LATENT = {
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 16,
+    "q_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 12,
+    "n_routed_experts": 4,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 24,
+    "n_group": 1,
+    "topk_group": 1,
+}
 
 
 def _decoder(name, **options):
@@ -40,6 +57,9 @@ _MODELS = {
     "gemma": _decoder("Gemma", **_SHARED | _SHALLOW | {"num_key_value_heads": 1}, head_dim=16),
     "gemma2": _decoder("Gemma2", **_SHARED, head_dim=16, sliding_window=6),
     "phi": _decoder("Phi", **_SIZES | _HIDDEN | _SHALLOW),
+    "mixtral": _decoder("Mixtral", **_SHARED | _SHALLOW | _EXPERTS),
+    "gpt_oss": _decoder("GptOss", **_SHARED | _EXPERTS, head_dim=16, sliding_window=8),
+    "deepseek_v2": _decoder("DeepseekV2", **_SHARED | _LATENT | _EXPERTS),
 }
 
 NAMES = tuple(_MODELS)
@@ -53,9 +73,11 @@ def small_model(name):
 
 def _scaled(model):
     model.eval().requires_grad_(False)
-    for parameter in model.parameters():
+    for name, parameter in model.named_parameters():
         if parameter.ndim > 1:
             parameter.mul_(6)
+        elif name.endswith("sinks"):
+            parameter.mul_(100)  # or they are near zero in all heads
     return model
 
 

@@ -12,7 +12,7 @@ from generation.test_cache_in_place import in_buffers
 from updates.support import remarks
 
 import pipeline
-from pipeline import OptionError
+from pipeline import CaptureError, OptionError
 from pipeline.frontend.generation.quantized_slots import quantized
 
 SLOTS = 112
@@ -156,3 +156,8 @@ def test_weights_in_bytes_and_products_of_bf16_read_it(llama):
 def test_what_is_refused(llama):
     with pytest.raises(OptionError, match="kv_cache: expected one of model, int8, got 'int4'"):
         pipeline.generation.compile(llama[0], max_length=64, kv_cache="int4")
+
+
+def test_models_that_compute_with_what_is_cached_are_refused():
+    with pytest.raises(CaptureError, match=r"computes with the keys or values .* \(linear\), .* kv_cache='int8'"):
+        pipeline.generation.compile(small_model("deepseek_v2"), max_length=SLOTS, kv_cache="int8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import torch
@@ -19,17 +20,27 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.generation.equal_layers import LayerNumber
-from pipeline.frontend.generation.quantized_slots import QuantizedSlots, SlotsByHeads
+from pipeline.frontend.generation.quantized_slots import QuantizedSlots, QuantizedSlotsByHeads
 
 #: The name of `cached_attention` among transformers' attentions.
 ATTENTION = "pipeline-cached"
 
 #: What models hand to their attention that does not change what it computes, when it does not train.
-_IDLE = {"dropout", "position_ids", "is_causal", "output_attentions", "output_hidden_states", "use_cache"}
-
+_IDLE = {
+    "dropout",
+    "position_ids",
+    "is_causal",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "use_cache",
+}
 
 #: Keys or values of a layer, as they lie in the cache.
 Slots: TypeAlias = torch.Tensor | QuantizedSlots
+
+#: The same as models see them, which look at sizes: [batch, heads, slots, width].
+SlotsByHeads: TypeAlias = torch.Tensor | QuantizedSlotsByHeads
 
 
 @dataclass(frozen=True)
@@ -83,12 +94,21 @@ class KeyValueBuffers(nn.Module):
 class CacheView(Cache):
     """The cache as a model sees it that puts tokens to the slots from `first` up to `end`.
 
-    Where these are the first there are, attention needs only what the model has just computed.
+    Where these are the first there are, attention needs only what the model has just computed. With `is_filled` all up
+    to `end` is there already, for `rows` texts, and nothing is put.
     """
 
-    def __init__(self, buffers: KeyValueBuffers, first: int | torch.SymInt, end: int | torch.SymInt):
+    def __init__(
+        self,
+        buffers: KeyValueBuffers,
+        first: int | torch.SymInt,
+        end: int | torch.SymInt,
+        rows: int,
+        is_filled: bool = False,
+    ):
         super().__init__(layers=[])
-        self._buffers, self._first, self._end = buffers, first, end
+        self._buffers, self._first, self._end, self._rows = buffers, first, end, rows
+        self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else []
 
     def update(
         self,
@@ -97,16 +117,28 @@ class CacheView(Cache):
         layer_idx: int | LayerNumber,
         *args: Any,
         **kwargs: Any,
-    ) -> tuple[Slots, Slots]:
-        """Writes [batch, heads, length, width] to its slots; returns what is to be read, as the buffers have it."""
+    ) -> tuple[SlotsByHeads, SlotsByHeads]:
+        """Writes [batch, heads, length, width] to its slots; returns what is to be read."""
         keys, values = self._buffers.of_layer(layer_idx)
         new_keys = key_states.transpose(2, 3).flatten(0, 1)
         new_values = value_states.flatten(0, 1)
         keys[:, :, self._first : self._end] = new_keys
         values[:, self._first : self._end] = new_values
         if isinstance(self._first, int) and self._first == 0:
-            return new_keys, new_values
-        return keys[:, :, : self._end], values[:, : self._end]
+            return key_states, value_states
+        return self._read(keys, values)
+
+    def _layer(self, number: int) -> SimpleNamespace:
+        """What is in the cache of a layer."""
+        keys, values = self._read(*self._buffers.of_layer(number))
+        return SimpleNamespace(keys=keys, values=values)
+
+    def _read(self, keys: Slots, values: Slots) -> tuple[SlotsByHeads, SlotsByHeads]:
+        found, read = keys[:, :, : self._end], values[:, : self._end]
+        if isinstance(found, QuantizedSlots) and isinstance(read, QuantizedSlots):
+            return QuantizedSlotsByHeads(found, self._rows), QuantizedSlotsByHeads(read, self._rows)
+        assert isinstance(found, torch.Tensor) and isinstance(read, torch.Tensor)
+        return found.transpose(1, 2).unflatten(0, (self._rows, -1)), read.unflatten(0, (self._rows, -1))
 
     def get_seq_length(self, layer_idx: int = 0) -> Any:
         """How many slots are filled."""
@@ -116,22 +148,24 @@ class CacheView(Cache):
 def cached_attention(
     module: nn.Module,
     query: torch.Tensor,
-    key: Slots | SlotsByHeads,
-    value: Slots | SlotsByHeads,
+    key: SlotsByHeads,
+    value: SlotsByHeads,
     attention_mask: torch.Tensor,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
     position_bias: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """transformers' attention on what `CacheView.update` gives, or on what a model has computed itself.
 
     Args:
         query: [batch, heads, length, width], of the last tokens.
-        key, value: see above, or [batch, heads, slots, width], tensors or `SlotsByHeads`.
+        key, value: [batch, heads, slots, width].
         attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
         position_bias: [1, heads, length, slots], what is added to scores.
+        s_aux: [heads], the score of what a head sees besides, which has no value (an attention sink).
 
     Returns:
         [batch, length, heads, width], and no weights.
@@ -139,16 +173,12 @@ def cached_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _IDLE)
     if unknown:
         raise CaptureError(f"{type(module).__name__}: its attention takes {unknown[0]}, which generation has not yet")
-    if isinstance(key, SlotsByHeads) and isinstance(value, SlotsByHeads):
-        key, value = key.slots, value.slots
-    assert not isinstance(key, SlotsByHeads) and not isinstance(value, SlotsByHeads)
-    if isinstance(key, torch.Tensor) and isinstance(value, torch.Tensor) and key.ndim == 4:
-        key, value = key.flatten(0, 1).transpose(1, 2), value.flatten(0, 1)
+    keys, values = _by_rows(key, transposed=True), _by_rows(value)
     batch, heads, length, width = query.shape
-    rows, slots = key.shape[0], key.shape[2]
+    rows, slots = keys.shape[0], keys.shape[2]
     shared = batch * heads // rows
     factor = width**-0.5 if scaling is None else scaling
-    scores = _product_with_keys((query * factor).reshape(rows, shared * length, width), key)
+    scores = _product_with_keys((query * factor).reshape(rows, shared * length, width), keys)
     scores = scores.view(batch, rows // batch, shared, length, slots).float()
     if position_bias is not None:
         scores = scores + position_bias.unflatten(1, (rows // batch, shared))
@@ -158,9 +188,26 @@ def cached_attention(
         attention_mask = attention_mask & _in_window(length, slots, sliding_window)
     # A padding token sees nothing: it may see all alike, as in eager mode, but there must be no NaN in what it leaves.
     scores = torch.where(attention_mask[:, :, None], scores, torch.finfo(torch.float32).min)
-    weights = torch.softmax(scores, -1).view(rows, shared * length, slots)
-    found = _sum_of_values(weights, value).to(query.dtype)
-    return found.view(batch, heads, length, value.shape[2]).transpose(1, 2), None
+    sinks = None if s_aux is None else s_aux.float().view(rows // batch, shared, 1, 1)
+    weights = _softmax(scores, sinks).view(rows, shared * length, slots)
+    found = _sum_of_values(weights, values).to(query.dtype)
+    return found.view(batch, heads, length, values.shape[2]).transpose(1, 2).contiguous(), None
+
+
+def _by_rows(found: SlotsByHeads, transposed: bool = False) -> Slots:
+    """[batch * heads, slots, width], or [batch * heads, width, slots]."""
+    if isinstance(found, QuantizedSlotsByHeads):
+        return found.slots
+    return (found.transpose(2, 3) if transposed else found).flatten(0, 1)
+
+
+def _softmax(scores: torch.Tensor, sinks: torch.Tensor | None) -> torch.Tensor:
+    """Of each last dim; with `sinks`, as if that had one score more, whose weight is left out."""
+    if sinks is None:
+        return torch.softmax(scores, -1)
+    largest = torch.maximum(scores.amax(-1, keepdim=True), sinks)
+    exponentials = torch.exp(scores - largest)
+    return exponentials / (exponentials.sum(-1, keepdim=True) + torch.exp(sinks - largest))
 
 
 def _product_with_keys(query: torch.Tensor, key: Slots) -> torch.Tensor:

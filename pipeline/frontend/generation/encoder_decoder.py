@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from pipeline.frontend.generation.cached_attention import (
     CacheView,
     KeyValueBuffers,
     LayerShape,
-    Slots,
     attending_to_buffers,
     cached_attention,
     layer_shapes,
@@ -35,8 +33,6 @@ from pipeline.frontend.generation.entries import (
     options_of_entries,
     positions_of,
 )
-from pipeline.frontend.generation.equal_layers import LayerNumber
-from pipeline.frontend.generation.quantized_slots import QuantizedSlots, SlotsByHeads
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
@@ -55,8 +51,8 @@ class SourceEntry(nn.Module):
     def forward(self, source_ids: torch.Tensor, source_mask: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
         """See the class."""
         cache = EncoderDecoderCache(
-            _HeadsView(self.cache, 0, 1, len(input_ids)),
-            _HeadsView(self.source, 0, source_ids.shape[1], len(input_ids)),
+            CacheView(self.cache, 0, 1, len(input_ids)),
+            CacheView(self.source, 0, source_ids.shape[1], len(input_ids)),
         )
         encoded = {"input_ids": source_ids}
         return _logits(self.model, encoded, source_mask, input_ids, torch.arange(1), cache)
@@ -78,45 +74,13 @@ class TargetEntry(nn.Module):
         """See the class."""
         filled, rows = slots.shape[0], len(input_ids)
         cache = EncoderDecoderCache(
-            _HeadsView(self.cache, filled - 1, filled, rows),
-            _HeadsView(self.source, 0, source_mask.shape[1], rows, is_filled=True),
+            CacheView(self.cache, filled - 1, filled, rows),
+            CacheView(self.source, 0, source_mask.shape[1], rows, is_filled=True),
         )
         cache.is_updated = dict.fromkeys(range(len(self.source.layers)), True)
         unread = torch.zeros(rows, 1, 1, dtype=self.model.dtype)  # of what the encoder gives, the cache has all
         encoded = {"encoder_outputs": BaseModelOutput(last_hidden_state=unread)}
         return _logits(self.model, encoded, source_mask, input_ids, slots, cache)
-
-
-class _HeadsView(CacheView):
-    """Keys and values as models see them that look at their sizes: [batch, heads, slots, width]."""
-
-    def __init__(self, buffers: KeyValueBuffers, first: Any, end: Any, rows: int, is_filled: bool = False):
-        super().__init__(buffers, first, end)
-        self._rows = rows
-        self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else []
-
-    def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int | LayerNumber,
-        *args: Any,
-        **kwargs: Any,
-    ) -> tuple[Any, Any]:
-        """As of `CacheView`."""
-        return self._by_heads(*super().update(key_states, value_states, layer_idx))
-
-    def _layer(self, number: int) -> SimpleNamespace:
-        """What is in the cache of a layer."""
-        keys, values = self._buffers.of_layer(number)
-        found = self._by_heads(keys[:, :, : self._end], values[:, : self._end])
-        return SimpleNamespace(keys=found[0], values=found[1])
-
-    def _by_heads(self, keys: Slots, values: Slots) -> tuple[Any, Any]:
-        if isinstance(keys, QuantizedSlots) and isinstance(values, QuantizedSlots):
-            return SlotsByHeads(keys, self._rows), SlotsByHeads(values, self._rows)
-        assert isinstance(keys, torch.Tensor) and isinstance(values, torch.Tensor)
-        return keys.transpose(1, 2).unflatten(0, (self._rows, -1)), values.unflatten(0, (self._rows, -1))
 
 
 def _logits(

@@ -74,7 +74,9 @@ class StepEntry(nn.Module):
         filled = slots.shape[0]
         seen = (slots[None] >= padding[:, None])[:, None, None]
         positions = filled - 1 - padding[:, None]
-        return _logits(self.model, input_ids, seen, positions, CacheView(self.cache, filled - 1, filled))
+        return _logits(
+            self.model, input_ids, seen, positions, CacheView(self.cache, filled - 1, filled, len(input_ids))
+        )
 
 
 class ExtendEntry(nn.Module):
@@ -97,7 +99,7 @@ class ExtendEntry(nn.Module):
         own, slots = first + torch.arange(length), torch.arange(first + length)
         positions = (own[None] - padding[:, None]).clamp(min=0)
         seen = (slots[None] <= own[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
-        cache = CacheView(self.cache, first, first + length)
+        cache = CacheView(self.cache, first, first + length, len(input_ids))
         return _kept_logits(self.model, input_ids, seen[:, None], positions, cache, kept)
 
 
@@ -108,7 +110,7 @@ def _prompt_logits(
     slots = torch.arange(length)
     positions = (slots[None] - padding[:, None]).clamp(min=0)
     seen = (slots[None] <= slots[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
-    return _logits(model, input_ids, seen[:, None], positions, CacheView(cache, 0, length))
+    return _logits(model, input_ids, seen[:, None], positions, CacheView(cache, 0, length, len(input_ids)))
 
 
 def _logits(

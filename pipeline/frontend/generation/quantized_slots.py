@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
+
+from pipeline.errors import CaptureError
 
 #: The largest byte: quantization is symmetric, -128 is not used.
 _LARGEST = 127
@@ -37,17 +39,31 @@ class QuantizedSlots:
 
 
 @dataclass(frozen=True)
-class SlotsByHeads:
+class QuantizedSlotsByHeads:
     """Slots, as models see them that look at sizes: [batch, heads, slots, width]."""
 
     slots: QuantizedSlots
     batch: int
+
+    @classmethod
+    def __torch_function__(cls, function: Any, *call: Any) -> NoReturn:
+        raise _computed_with(getattr(function, "__name__", str(function)))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise _computed_with(name) if hasattr(torch.Tensor, name) else AttributeError(name)
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """These sizes."""
         rows, *sizes = self.slots.shape
         return self.batch, rows // self.batch, *(sizes if self.slots.axis == 1 else reversed(sizes))
+
+
+def _computed_with(op: str) -> CaptureError:
+    return CaptureError(
+        f"the model computes with the keys or values that the cache has ({op}), which kv_cache='int8' is not for: "
+        "leave it out"
+    )
 
 
 def quantized(numbers: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
