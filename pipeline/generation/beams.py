@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.generation.sampling import without_repetition
 from pipeline.generation.settings import Settings
+from pipeline.generation.token_choice import TokenChoice, log_softmax
 
 #: The score of what is no text.
 _NONE = np.float32(-1e9)
@@ -22,11 +22,15 @@ class Beams:
         is_done: whether no text of any prompt can get better.
     """
 
-    def __init__(self, given: np.ndarray, count: int, settings: Settings):
-        """Begins with prompts int64[prompts * width, length], to which `count` tokens may come."""
+    def __init__(self, given: np.ndarray, padding: np.ndarray, count: int, settings: Settings):
+        """Begins with prompts int64[prompts * width, length], to which `count` tokens may come.
+
+        `padding` is how many of the tokens in front are that, int64[prompts * width].
+        """
         self._settings, self._width = settings, settings.num_beams
         prompts, length = len(given) // self._width, given.shape[1]
         self._begin, self._length, self._end = length, length, length + count
+        self._choice = TokenChoice(settings, length, length + count, padding)
         self._open = np.full((prompts, self._width, self._end), _filler(settings), np.int64)
         self._open[..., :length] = given.reshape(prompts, self._width, length)
         self._scores: np.ndarray = np.full((prompts, self._width), _NONE)
@@ -41,9 +45,7 @@ class Beams:
     def advance(self, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From f32[prompts * width, vocabulary] each open text's last token, and the row that it goes on from."""
         known = self._open[..., : self._length].reshape(len(logits), -1)
-        likely = _log_softmax(logits)
-        if self._settings.repetition_penalty != 1:
-            likely = without_repetition(likely, known, self._settings.repetition_penalty)
+        likely = self._choice.processed(log_softmax(logits), known)
         prompts, vocabulary = len(self._open), likely.shape[1]
         scores = (likely.reshape(prompts, self._width, vocabulary) + self._scores[:, :, None]).reshape(prompts, -1)
         best = _greatest(scores, max(2, 1 + len(self._settings.eos_token_id)) * self._width)
@@ -104,8 +106,3 @@ def _greatest(scores: np.ndarray, count: int) -> np.ndarray:
     found.sort(1)
     order = np.argsort(-np.take_along_axis(scores, found, 1), 1, kind="stable")
     return np.take_along_axis(found, order, 1)
-
-
-def _log_softmax(scores: np.ndarray) -> np.ndarray:
-    centered = scores - scores.max(-1, keepdims=True)
-    return centered - np.log(np.exp(centered).sum(-1, keepdims=True))

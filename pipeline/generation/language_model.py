@@ -21,10 +21,11 @@ from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
 from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
-from pipeline.generation.rows import TextRows
-from pipeline.generation.sampling import Draw, NumpyDraw, TorchDraw, likeliest, probabilities
+from pipeline.generation.rows import TextRows, vocabulary_of
+from pipeline.generation.sampling import Draw, NumpyDraw, TorchDraw
 from pipeline.generation.settings import Settings
 from pipeline.generation.speculation import Speculation
+from pipeline.generation.token_choice import TokenChoice
 from pipeline.runtime.bundle import Bundle
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
 from pipeline.runtime.executable import Executable
@@ -108,9 +109,7 @@ class LanguageModel:
     @property
     def vocabulary(self) -> int:
         """How many tokens there are."""
-        logits = self.decode.signature.results[0].type
-        assert logits is not None
-        return int(logits.shape[-1])
+        return vocabulary_of(self.decode)
 
     @property
     def cache_bytes(self) -> int:
@@ -253,6 +252,7 @@ class LanguageModel:
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
+        settings.check_tokens(self.vocabulary)
         length = prompt.length
         room = self.max_length - length + 1
         count = max(room, 0) if settings.max_new_tokens is None else settings.max_new_tokens
@@ -275,14 +275,15 @@ class LanguageModel:
         known = np.empty((rows, length + count), np.int64)
         known[:, :length] = prompt.given
         running = np.ones(rows, bool)
+        choice = TokenChoice(settings, length, length + count, prompt.given_padding)
         owner = object()
         tokens = prompt.ids
         for number in range(count):
             with self._held(owner, takes=number == 0):
                 logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
             before = known[:, : length + number]
-            likely = probabilities(logits, before, settings, times) if settings.do_sample else None
-            tokens = likeliest(logits, before, settings) if likely is None else draw.tokens(likely)
+            likely = choice.probabilities(logits, before, times) if settings.do_sample else None
+            tokens = choice.likeliest(logits, before) if likely is None else draw.tokens(likely)
             if settings.eos_token_id:
                 tokens = np.where(running, tokens, settings.filler)
                 running = running & ~np.isin(tokens, settings.eos_token_id)
@@ -340,7 +341,7 @@ class LanguageModel:
         """The prompts and the best that follows each, by beams."""
         self._owner, rows, tokens = object(), len(prompt.given), prompt.ids
         count = self._count(prompt, settings)
-        beams = Beams(prompt.given, count, settings)
+        beams = Beams(prompt.given, prompt.given_padding, count, settings)
         if beams.is_done:
             return prompt.given[:: settings.num_beams]
         for number in range(count):

@@ -51,6 +51,11 @@ class Prompt:
         )
 
     @property
+    def given_padding(self) -> np.ndarray:
+        """How many tokens at the start of the caller's rows are padding, int64[rows]."""
+        return self.padding[: len(self.given)] - (self.length - self.given.shape[1])
+
+    @property
     def length(self) -> int:
         """How many slots of the cache it fills."""
         return int(self.ids.shape[1])

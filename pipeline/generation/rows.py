@@ -17,8 +17,9 @@ import numpy as np
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.prompt import integers
-from pipeline.generation.sampling import NumpyDraw, next_tokens
+from pipeline.generation.sampling import NumpyDraw
 from pipeline.generation.settings import Settings
+from pipeline.generation.token_choice import TokenChoice
 from pipeline.runtime.call.array_libraries import as_numpy
 from pipeline.runtime.executable import Executable
 
@@ -46,6 +47,7 @@ class TextRow:
         self.tokens: list[int] = []
         self.reason: str | None = None
         self._count, self._draw = count, NumpyDraw()
+        self._choice = TokenChoice(settings, len(prompt), len(prompt) + count, np.zeros(1, np.int64))
 
     @property
     def is_done(self) -> bool:
@@ -60,13 +62,20 @@ class TextRow:
     def take(self, logits: np.ndarray) -> int:
         """Chooses the next token from f32[vocabulary]."""
         before = np.concatenate([self.prompt, np.array(self.tokens, np.int64)])
-        (token,) = next_tokens(logits[None], before[None], self.settings, self._draw).tolist()
+        (token,) = self._choice.next_tokens(logits[None], before[None], self._draw).tolist()
         self.tokens.append(token)
         if token in self.settings.eos_token_id:
             self.reason = "stop"
         elif len(self.tokens) == self._count:
             self.reason = "length"
         return int(token)
+
+
+def vocabulary_of(entry: Executable) -> int:
+    """How many tokens there are, of an entry that gives logits."""
+    logits = entry.signature.results[0].type
+    assert logits is not None
+    return int(logits.shape[-1])
 
 
 class TextRows:
@@ -121,6 +130,7 @@ class TextRows:
                 raise OptionError(f"{name}: is not there for rows that come and go: leave it out")
         if chosen.num_beams > 1:
             raise OptionError("num_beams: is not there for rows that come and go: leave it out")
+        chosen.check_tokens(vocabulary_of(self._decode))
         given = [input_ids] if isinstance(input_ids, list) else input_ids[None]
         prompt = integers("input_ids", given)[0] if len(input_ids) else np.zeros(0, np.int64)
         room = self._room - len(prompt) + 1

@@ -17,23 +17,17 @@ _IDLE = {
     "num_beam_groups": 1,
     "diversity_penalty": 0.0,
     "force_words_ids": None,
-    "no_repeat_ngram_size": 0,
     "encoder_no_repeat_ngram_size": 0,
-    "min_length": 0,
-    "min_new_tokens": 0,
-    "suppress_tokens": None,
-    "begin_suppress_tokens": None,
-    "bad_words_ids": None,
     "sequence_bias": None,
-    "forced_bos_token_id": None,
-    "forced_eos_token_id": None,
-    "typical_p": 1.0,
-    "epsilon_cutoff": 0.0,
-    "eta_cutoff": 0.0,
+    "exponential_decay_length_penalty": None,
+    "top_h": None,
     "penalty_alpha": None,
     "guidance_scale": 1.0,
     "encoder_repetition_penalty": 1.0,
 }
+
+#: The settings that are tokens, one or several.
+_TOKENS = {"eos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"}
 
 
 @dataclass(frozen=True)
@@ -44,11 +38,18 @@ class Settings:
         max_new_tokens: how many tokens at most; None for as many as the cache has room for.
         do_sample: whether tokens are drawn; else each is the most likely one.
         temperature, top_k, top_p, min_p: which tokens are drawn, and how likely; 0 or None for all tokens.
+        typical_p, epsilon_cutoff, eta_cutoff: likewise; 1 and 0 for all tokens.
         num_beams: how many texts go on side by side for each prompt; the best of them is given.
         length_penalty: of beams: a text's score is divided by this power of its length.
         early_stopping: of beams: whether a prompt is done when `num_beams` texts have ended; False for when no better
             one is likely, "never" for when none is possible.
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
+        no_repeat_ngram_size: how many tokens in a row never stand twice in a text; 0 for any.
+        bad_words_ids: the sequences of tokens that never come.
+        min_length, min_new_tokens: below how many tokens, of the text or of what follows the prompt, no row ends.
+        suppress_tokens, begin_suppress_tokens: the tokens that never come, or never first.
+        forced_bos_token_id: what follows a prompt of one token; None for any.
+        forced_eos_token_id: the tokens of which one is the last that there is room for.
         eos_token_id: the tokens that end a row.
         prompt_lookup_num_tokens: how many tokens are taken at once for a draft of what comes next, from what followed
             where the last tokens stood before in the text; 0 for no drafts.
@@ -69,7 +70,18 @@ class Settings:
     top_k: int | None = 50
     top_p: float = 1.0
     min_p: float | None = None
+    typical_p: float = 1.0
+    epsilon_cutoff: float = 0.0
+    eta_cutoff: float = 0.0
     repetition_penalty: float = 1.0
+    no_repeat_ngram_size: int = 0
+    bad_words_ids: tuple[tuple[int, ...], ...] = ()
+    min_length: int = 0
+    min_new_tokens: int = 0
+    suppress_tokens: tuple[int, ...] = ()
+    begin_suppress_tokens: tuple[int, ...] = ()
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: tuple[int, ...] = ()
     num_beams: int = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
@@ -108,12 +120,27 @@ class Settings:
         if unknown:
             raise OptionError(f"generate has no setting {unknown[0]!r}; it has {', '.join(known)}")
         given = {name: value for name, value in given.items() if value is not None}
-        if isinstance(given.get("eos_token_id"), int):
-            given["eos_token_id"] = (given["eos_token_id"],)
+        for name in _TOKENS & given.keys():
+            given[name] = (given[name],) if isinstance(given[name], int) else tuple(given[name])
+        if "bad_words_ids" in given:
+            given["bad_words_ids"] = tuple(tuple(sequence) for sequence in given["bad_words_ids"])
         changed = replace(self, **given)
-        changed = replace(changed, eos_token_id=tuple(changed.eos_token_id))
         changed._check()
         return changed
+
+    def check_tokens(self, vocabulary: int) -> None:
+        """Raises `OptionError` if tokens are to come, or not to come, that the model has not."""
+        named = {
+            "suppress_tokens": self.suppress_tokens,
+            "begin_suppress_tokens": self.begin_suppress_tokens,
+            "bad_words_ids": [token for sequence in self.bad_words_ids for token in sequence],
+            "forced_bos_token_id": [] if self.forced_bos_token_id is None else [self.forced_bos_token_id],
+            "forced_eos_token_id": self.forced_eos_token_id,
+        }
+        for name, tokens in named.items():
+            for token in tokens:
+                if not 0 <= token < vocabulary:
+                    raise OptionError(f"{name}: expected tokens from 0 to {vocabulary - 1}, got {token}")
 
     @property
     def filler(self) -> int:
@@ -127,6 +154,13 @@ class Settings:
             "top_k": (self.top_k is None or self.top_k >= 0, "a number from 0, which is for all tokens"),
             "top_p": (0 < self.top_p <= 1, "a number above 0, and 1 at most"),
             "min_p": (self.min_p is None or 0 <= self.min_p <= 1, "a number from 0 to 1"),
+            "typical_p": (0 < self.typical_p <= 1, "a number above 0, and 1 at most"),
+            "epsilon_cutoff": (0 <= self.epsilon_cutoff < 1, "a number from 0 and below 1"),
+            "eta_cutoff": (0 <= self.eta_cutoff < 1, "a number from 0 and below 1"),
+            "no_repeat_ngram_size": (self.no_repeat_ngram_size >= 0, "a number from 0, which is for any repetition"),
+            "bad_words_ids": (all(self.bad_words_ids), "sequences of one token at least"),
+            "min_length": (self.min_length >= 0, "a number from 0"),
+            "min_new_tokens": (self.min_new_tokens >= 0, "a number from 0"),
             "num_beams": (self.num_beams >= 1, "a number from 1"),
             "early_stopping": (self.early_stopping in (True, False, "never"), "True, False or 'never'"),
             "prompt_lookup_num_tokens": (self.prompt_lookup_num_tokens >= 0, "a number from 0, which is for no drafts"),

@@ -13,8 +13,9 @@ import numpy as np
 
 from pipeline.generation.drafts import Draft, Drafts
 from pipeline.generation.prompt import Prompt, filled_up
-from pipeline.generation.sampling import Draw, likeliest, probabilities
+from pipeline.generation.sampling import Draw
 from pipeline.generation.settings import Settings
+from pipeline.generation.token_choice import TokenChoice
 from pipeline.runtime.call.array_libraries import as_numpy
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ class Speculation:
         self._rows, length = prompt.given.shape
         filler = np.full((self._rows, count), settings.filler, np.int64)
         self._known = np.concatenate([prompt.given, filler], 1)
-        self._begins = prompt.padding[: self._rows] - (prompt.length - length)
+        self._begins = prompt.given_padding
+        self._choices = [
+            TokenChoice(settings, length, length + count, self._begins[row : row + 1]) for row in range(self._rows)
+        ]
         self._ends = np.full(self._rows, length)
         self._running = np.full(self._rows, count > 0)
         self._filled = 0
@@ -128,17 +132,17 @@ class Speculation:
 
     def _accept(self, row: int, logits: np.ndarray, draft: Draft) -> int:
         """Puts what follows in a row there, as far as the draft is right, and one token more; how much was right."""
-        count, end = len(draft.tokens), self._ends[row]
+        count, end, choice = len(draft.tokens), self._ends[row], self._choices[row]
         if not self._settings.do_sample:
             for place in range(count + 1):
                 known = self._known[row : row + 1, : end + place]
-                self._known[row, end + place] = likeliest(logits[place][None], known, self._settings)[0]
+                self._known[row, end + place] = choice.likeliest(logits[place][None], known)[0]
                 if place == count or self._known[row, end + place] != draft.tokens[place]:
                     break
             return place
         before = np.append(self._known[row, :end], draft.tokens)[None]
         likely = np.concatenate(
-            [probabilities(logits[place][None], before[:, : end + place], self._settings) for place in range(count + 1)]
+            [choice.probabilities(logits[place][None], before[:, : end + place]) for place in range(count + 1)]
         )
         tokens, right = _drawn(likely, draft, self._draw)
         self._known[row, end : end + right + 1] = tokens

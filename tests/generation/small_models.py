@@ -64,11 +64,19 @@ _MODELS = {
 
 NAMES = tuple(_MODELS)
 
+#: Models whose attention is none of transformers' attention functions.
+_ATTENDING = {
+    "falcon": _decoder("Falcon", **_SIZES | _SHALLOW, hidden_size=32, num_attention_heads=4),
+    "biogpt": _decoder("BioGpt", **_SIZES | _HIDDEN | _SHALLOW),
+}
+
+ATTENDING_NAMES = tuple(_ATTENDING)
+
 
 def small_model(name):
     """The model in evaluation; its weights are large enough that tokens do not repeat at once."""
     torch.manual_seed(0)
-    return _scaled(_MODELS[name]())
+    return _scaled((_MODELS | _ATTENDING)[name]())
 
 
 def _scaled(model):

@@ -113,4 +113,4 @@ def test_what_is_refused(llama):
     with pytest.raises(OptionError, match="early_stopping"):
         lm.generate(ids, num_beams=2, early_stopping="soon")
     assert torch.equal(lm.generate(ids[:1], num_beams=2, max_new_tokens=0), ids[:1])
-    assert Beams(np.ones((2, 3), np.int64), 0, Settings(num_beams=2)).is_done
+    assert Beams(np.ones((2, 3), np.int64), np.zeros(2, np.int64), 0, Settings(num_beams=2)).is_done

@@ -13,8 +13,8 @@ from generation.small_models import VOCABULARY, eager, prompt, small_model
 import pipeline
 from pipeline import ArgumentError, OptionError, PipelineError
 from pipeline.errors import CaptureError
-from pipeline.generation import language_model
 from pipeline.generation.settings import Settings
+from pipeline.generation.token_choice import TokenChoice
 
 BATCH = 3
 
@@ -111,7 +111,7 @@ def test_a_cache_ends_where_positions_do():
 
 def test_a_stream_waits_for_a_call_of_another_thread(llama):
     _, lm = llama
-    ids, draw, found = prompt(1, 5), language_model.likeliest, []
+    ids, draw, found = prompt(1, 5), TokenChoice.likeliest, []
 
     def draw_and_begin_another(*args):
         if not found:
@@ -122,13 +122,13 @@ def test_a_stream_waits_for_a_call_of_another_thread(llama):
         return draw(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(language_model, "likeliest", draw_and_begin_another)
+        patch.setattr(TokenChoice, "likeliest", draw_and_begin_another)
         assert lm.generate(ids, max_new_tokens=4).shape == (1, 9)
 
 
 def test_settings_of_the_model_that_are_missing_are_refused():
     model = small_model("gpt2")
-    for name, value in (("min_length", 4), ("no_repeat_ngram_size", 2), ("suppress_tokens", [5])):
+    for name, value in (("guidance_scale", 1.5), ("encoder_no_repeat_ngram_size", 2), ("top_h", 0.4)):
         config = tf.GenerationConfig(**{name: value}).to_dict()
         with pytest.raises(OptionError, match=f"generation_config has {name}"):
             Settings.of_config(config)
@@ -167,7 +167,7 @@ def test_what_is_refused(llama):
         with pytest.raises((ArgumentError, PipelineError), match=message):
             refused()
     for settings, message in (
-        ({"typical_p": 0.4}, "no setting 'typical_p'"),
+        ({"top_h": 0.4}, "no setting 'top_h'"),
         ({"temperature": 0.0}, "temperature: expected a number above 0"),
         ({"top_p": 1.5}, "top_p"),
     ):

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 from torch import nn
@@ -91,6 +91,15 @@ class KeyValueBuffers(nn.Module):
         return QuantizedSlots(keys, scales[0], -1), QuantizedSlots(values, scales[1], 1)
 
 
+class _HiddenLayers(list[Any]):
+    """The layers of a cache that keeps what they have elsewhere."""
+
+    def __getitem__(self, place: Any) -> NoReturn:
+        raise CaptureError(
+            "the model looks for more in the layers of its cache than keys and values: no cache for those"
+        )
+
+
 class CacheView(Cache):
     """The cache as a model sees it that puts tokens to the slots from `first` up to `end`.
 
@@ -108,7 +117,7 @@ class CacheView(Cache):
     ):
         super().__init__(layers=[])
         self._buffers, self._first, self._end, self._rows = buffers, first, end, rows
-        self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else []
+        self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else _HiddenLayers()
 
     def update(
         self,
@@ -163,7 +172,8 @@ def cached_attention(
     Args:
         query: [batch, heads, length, width], of the last tokens.
         key, value: [batch, heads, slots, width].
-        attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
+        attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot; or what a model has made
+            of it, numbers that are added to scores, [batch, 1 or heads, length, slots].
         position_bias: [1, heads, length, slots], what is added to scores.
         s_aux: [heads], the score of what a head sees besides, which has no value (an attention sink).
 
@@ -184,10 +194,16 @@ def cached_attention(
         scores = scores + position_bias.unflatten(1, (rows // batch, shared))
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
+    seen = attention_mask if attention_mask.dtype == torch.bool else None
+    if seen is None:
+        heads_of_mask = (rows // batch, shared) if attention_mask.shape[1] == heads else (1, 1)
+        scores = scores + attention_mask.unflatten(1, heads_of_mask)
     if sliding_window is not None:
-        attention_mask = attention_mask & _in_window(length, slots, sliding_window)
-    # A padding token sees nothing: it may see all alike, as in eager mode, but there must be no NaN in what it leaves.
-    scores = torch.where(attention_mask[:, :, None], scores, torch.finfo(torch.float32).min)
+        window = _in_window(length, slots, sliding_window)
+        seen = window[None, None] if seen is None else seen & window
+    if seen is not None:
+        # A padding token sees nothing: it may see all alike, as in eager mode, but it must not leave NaN.
+        scores = torch.where(seen[:, :, None], scores, torch.finfo(torch.float32).min)
     sinks = None if s_aux is None else s_aux.float().view(rows // batch, shared, 1, 1)
     weights = _softmax(scores, sinks).view(rows, shared * length, slots)
     found = _sum_of_values(weights, values).to(query.dtype)
@@ -230,9 +246,17 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
     return own - torch.arange(slots)[None] < window
 
 
+def attends_itself(model: nn.Module) -> bool:
+    """Whether the attention of a model is its own, none of transformers' attention functions."""
+    return not getattr(model, "_supports_attention_backend", False)
+
+
 @contextlib.contextmanager
 def attending_to_buffers(model: nn.Module) -> Iterator[None]:
-    """Has a model of transformers use `cached_attention` meanwhile."""
+    """Has a model of transformers use `cached_attention` meanwhile, if its attention is one of those functions."""
+    if attends_itself(model):
+        yield
+        return
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
     configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
     before = [(config, config._attn_implementation_internal) for config in configs.values()]

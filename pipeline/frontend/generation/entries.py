@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +16,14 @@ from pipeline.errors import CaptureError, OptionError
 from pipeline.frontend.generation.cached_attention import (
     CacheView,
     KeyValueBuffers,
+    LayerShape,
+    attends_itself,
     layer_shapes,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
 from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
+from pipeline.plugins import one_line
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
@@ -128,15 +132,22 @@ def _kept_logits(
     cache: CacheView,
     kept: torch.Tensor,
 ) -> torch.Tensor:
-    results = model(
-        input_ids=input_ids,
-        attention_mask=seen,
-        position_ids=positions,
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=kept,
-    )
-    return results.logits.float()
+    arguments = {
+        "input_ids": input_ids,
+        "attention_mask": _added_to_scores(seen) if attends_itself(model) else seen,
+        "position_ids": positions,
+        "past_key_values": cache,
+        "use_cache": True,
+        "logits_to_keep": kept,
+    }
+    taken = inspect.signature(model.forward).parameters
+    logits = model(**{name: value for name, value in arguments.items() if name in taken}).logits.float()
+    return logits if "logits_to_keep" in taken else logits[:, kept]
+
+
+def _added_to_scores(seen: torch.Tensor) -> torch.Tensor:
+    """A mask as attentions of all kinds take it."""
+    return torch.where(seen, 0.0, torch.finfo(torch.float32).min)
 
 
 def compile_entries(
@@ -157,7 +168,9 @@ def compile_entries(
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
-        shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
+        shapes = layer_shapes(lambda: getattr(model(input_ids=ids[:1], use_cache=True), "past_key_values", None))
+        if attends_itself(model):
+            _check_own_attention(model, shapes)
     slots = aligned_slots(model, max_length)
     cache = KeyValueBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
@@ -226,11 +239,6 @@ def _check(model: nn.Module, max_length: int) -> None:
         raise CaptureError(
             f"{type(model).__name__}: expected one of transformers' decoders, such as AutoModelForCausalLM gives"
         )
-    if not getattr(model, "_supports_attention_backend", False):
-        raise CaptureError(
-            f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, so that it "
-            "cannot be given this cache; compile it with pipeline.compile"
-        )
     if "chunked_attention" in (getattr(config.get_text_config(), "layer_types", None) or ()):
         raise CaptureError(
             f"{type(model).__name__}: its attention sees chunks of the text, which generation has not yet; compile it "
@@ -239,3 +247,26 @@ def _check(model: nn.Module, max_length: int) -> None:
     positions = positions_of(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
+
+
+def _check_own_attention(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
+    """Raises `CaptureError` if a model makes something else of masks and positions given as here than of usual ones."""
+    ids, mask = torch.arange(10).view(2, 5) % model.get_input_embeddings().num_embeddings, torch.ones(2, 5).long()
+    mask[1, :2] = 0
+    usual = {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
+    taken = inspect.signature(model.forward).parameters
+    expected = model(**{name: value for name, value in usual.items() if name in taken}).logits[:, -1].float()
+    try:
+        cache = KeyValueBuffers(shapes, len(ids), _ALIGNED_SLOTS)
+        difference = (PromptEntry(model, cache)(ids, (mask == 0).sum(1)) - expected).abs().max()
+    except (RuntimeError, TypeError, ValueError) as error:
+        difference, why = torch.tensor(float("inf")), f" ({one_line(error)})"
+    else:
+        why = ""
+    rounding = torch.finfo(shapes[0].dtype).eps ** 0.5
+    if not difference <= rounding * expected.abs().max():
+        raise CaptureError(
+            f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, and takes "
+            f"no masks of [batch, 1, tokens, slots]{why}, so that it cannot be given this cache; compile it with "
+            "pipeline.compile"
+        )

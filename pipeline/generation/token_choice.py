@@ -1,0 +1,190 @@
+"""Which token comes next: scores as transformers' processors make them of logits, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.generation.sampling import Draw
+from pipeline.generation.settings import Settings
+
+
+@dataclass(frozen=True)
+class TokenChoice:
+    """How the tokens of some texts are chosen.
+
+    Attributes:
+        settings: what it goes by.
+        begin: how long the prompts are.
+        end: how long the texts may be.
+        padding: how many tokens in front of each prompt are padding, int64[rows].
+    """
+
+    settings: Settings
+    begin: int
+    end: int
+    padding: np.ndarray
+
+    def next_tokens(self, logits: np.ndarray, before: np.ndarray, draw: Draw) -> np.ndarray:
+        """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
+        if not self.settings.do_sample:
+            return self.likeliest(logits, before)
+        return draw.tokens(self.probabilities(logits, before))
+
+    def likeliest(self, logits: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The token of the highest score for each row, int64[rows]; arguments as of `next_tokens`."""
+        return self.processed(logits, before).argmax(-1)
+
+    def probabilities(self, logits: np.ndarray, before: np.ndarray, times: int = 1) -> np.ndarray:
+        """How likely tokens are drawn, f32[rows, vocabulary]; arguments as of `next_tokens`.
+
+        Args:
+            times: how often temperature, `top_k` and what follows these is applied.
+        """
+        scores = self.processed(logits, before)
+        for _ in range(times):
+            scores = _warped(scores, self.settings)
+        return _softmax(scores)
+
+    def processed(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Scores, -inf for tokens that must not come; arguments as of `next_tokens`."""
+        settings, count = self.settings, before.shape[1]
+        if settings.repetition_penalty != 1:
+            scores = self._without_repetition(scores, before)
+        if 0 < settings.no_repeat_ngram_size <= count + 1:
+            scores = _without_ngrams(scores, before, settings.no_repeat_ngram_size)
+        for sequence in settings.bad_words_ids:
+            if sequence != settings.eos_token_id[:1] or len(settings.eos_token_id) != 1:
+                scores = _without_sequence(scores, before, sequence)
+        if count < settings.min_length or count - self.begin < settings.min_new_tokens:
+            scores = _without(scores, tuple(token for token in settings.eos_token_id if token < scores.shape[1]))
+        if settings.forced_bos_token_id is not None and count == 1:
+            scores = _only(scores, (settings.forced_bos_token_id,))
+        if settings.forced_eos_token_id and count == self.end - 1:
+            scores = _only(scores, settings.forced_eos_token_id)
+        scores = _without(scores, settings.suppress_tokens)
+        begin = self.begin + (self.begin == 1 and settings.forced_bos_token_id is not None)
+        return _without(scores, settings.begin_suppress_tokens) if count == begin else scores
+
+    def _without_repetition(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Scores of tokens that there are already divided by the penalty, negative ones multiplied."""
+        penalty = self.settings.repetition_penalty
+        changed = scores.copy()
+        for row, (tokens, padding) in enumerate(zip(before, self.padding, strict=True)):
+            there = tokens[padding:]
+            found = scores[row, there]
+            changed[row, there] = np.where(found < 0, found * penalty, found / penalty)
+        return changed
+
+
+def _without(scores: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
+    if not tokens:
+        return scores
+    changed = scores.copy()
+    changed[:, list(tokens)] = -np.inf
+    return changed
+
+
+def _only(scores: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
+    forced = np.full_like(scores, -np.inf)
+    forced[:, list(tokens)] = 0
+    return forced
+
+
+def _without_ngrams(scores: np.ndarray, before: np.ndarray, size: int) -> np.ndarray:
+    """-inf for tokens that would be the last of `size` that stand in the row already."""
+    changed = scores.copy()
+    if size > before.shape[1]:
+        return changed
+    windows = np.lib.stride_tricks.sliding_window_view(before, size, axis=1)
+    last = before[:, None, before.shape[1] - size + 1 :]
+    for row, again in enumerate((windows[..., :-1] == last).all(-1)):
+        changed[row, windows[row, again, -1]] = -np.inf
+    return changed
+
+
+def _without_sequence(scores: np.ndarray, before: np.ndarray, sequence: tuple[int, ...]) -> np.ndarray:
+    """-inf for the last token of a sequence where its others are the last of the row."""
+    *first, last = sequence
+    if len(first) > before.shape[1]:
+        return scores
+    changed = scores.copy()
+    changed[(before[:, before.shape[1] - len(first) :] == first).all(-1), last] = -np.inf
+    return changed
+
+
+def _warped(scores: np.ndarray, settings: Settings) -> np.ndarray:
+    """Scores at a temperature, -inf for tokens that are not drawn."""
+    if settings.temperature != 1:
+        scores = scores / np.float32(settings.temperature)
+    if settings.top_k:
+        scores = _best(scores, settings.top_k)
+    if settings.top_p < 1:
+        scores = _nucleus(scores, settings.top_p)
+    if settings.min_p:
+        likely = _softmax(scores)
+        scores = np.where(likely < settings.min_p * likely.max(-1, keepdims=True), -np.inf, scores)
+    if settings.typical_p < 1:
+        scores = _typical(scores, settings.typical_p)
+    if settings.epsilon_cutoff:
+        scores = _above(scores, np.float32(settings.epsilon_cutoff))
+    if settings.eta_cutoff:
+        eta = np.float32(settings.eta_cutoff)
+        scores = _above(scores, np.minimum(eta, np.sqrt(eta) * np.exp(-_entropy(scores))))
+    return scores
+
+
+def _best(scores: np.ndarray, count: int) -> np.ndarray:
+    """The `count` highest scores and their equals; -inf for the rest."""
+    if count >= scores.shape[-1]:
+        return scores
+    least = np.partition(scores, -count, -1)[:, -count, None]
+    return np.where(scores < least, -np.inf, scores)
+
+
+def _nucleus(scores: np.ndarray, share: float) -> np.ndarray:
+    """The most likely tokens, as many as have `share` of the probability; -inf for the rest."""
+    order = scores.argsort(-1, kind="stable")
+    rising = _softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
+    drop = rising <= np.float32(1 - share)
+    drop[:, -1] = False
+    dropped = np.empty_like(drop)
+    np.put_along_axis(dropped, order, drop, -1)
+    return np.where(dropped, -np.inf, scores)
+
+
+def _typical(scores: np.ndarray, share: float) -> np.ndarray:
+    """The tokens that tell about as much as is to be expected, as many as have `share` of the probability."""
+    apart = np.abs(-log_softmax(scores) - _entropy(scores))
+    order = apart.argsort(-1, kind="stable")
+    likely = _softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
+    last = (likely < np.float32(share)).sum(-1, keepdims=True).clip(max=scores.shape[-1] - 1)
+    farthest = np.take_along_axis(np.take_along_axis(apart, order, -1), last, -1)
+    drop = apart > farthest
+    np.put_along_axis(drop, order[:, :1], False, -1)
+    return np.where(drop, -np.inf, scores)
+
+
+def _above(scores: np.ndarray, least: np.ndarray | np.float32) -> np.ndarray:
+    """The tokens of a probability of `least`, or the most likely one."""
+    drop = (_softmax(scores) < least) & (scores < scores.max(-1, keepdims=True))
+    return np.where(drop, -np.inf, scores)
+
+
+def _entropy(scores: np.ndarray) -> np.ndarray:
+    """f32[rows, 1], in nats."""
+    logarithms = log_softmax(scores)
+    with np.errstate(invalid="ignore"):  # 0 times -inf
+        return -np.nansum(logarithms * np.exp(logarithms), -1, keepdims=True)
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def log_softmax(scores: np.ndarray) -> np.ndarray:
+    """The logarithms of probabilities, f32[rows, vocabulary]."""
+    centered = scores - scores.max(-1, keepdims=True)
+    return centered - np.log(np.exp(centered).sum(-1, keepdims=True))
