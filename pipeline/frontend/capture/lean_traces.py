@@ -3,7 +3,7 @@
 Of each value that a graph has torch notes the layout beside the tensor that says all about it. And it keeps what ops do
 with fake tensors, of which it makes one more for each op that is new to it, only to see that its dispatch keys are
 those of the result: of a plain tensor they are. It stays where sizes are read from tensors: by it torch sees there what
-it must not keep.
+it must not keep. So do layouts with symbolic sizes: noting one asks which of those are one, by which views are proved.
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ def lean_traces() -> Iterator[None]:
     uninteresting_files().add(__file__)  # torch's record of who asked about a size looks through these frames
     new = _New()
     with (
-        replaced(proxy_tensor, "_extract_tensor_metadata", lambda _: None),
+        replaced(proxy_tensor, "_extract_tensor_metadata", _layout_if_symbolic),
         replaced(FakeTensorMode, "_get_output_info_for_cache_entry", _noting(new)),
         replaced(FakeTensorMode, "_output_from_cache_entry", _or_noted(new)),
     ):
         yield
+
+
+_extract_layout = proxy_tensor._extract_tensor_metadata
+
+
+def _layout_if_symbolic(result: torch.Tensor) -> Any:
+    return _extract_layout(result) if result._has_symbolic_sizes_strides else None
 
 
 class _New(threading.local):

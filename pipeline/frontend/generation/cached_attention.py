@@ -247,8 +247,9 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
 
 
 def attends_itself(model: nn.Module) -> bool:
-    """Whether the attention of a model is its own, none of transformers' attention functions."""
-    return not getattr(model, "_supports_attention_backend", False)
+    """Whether the attention of a decoder is its own, none of transformers' attention functions."""
+    is_decoder = not getattr(model.config, "is_encoder_decoder", False)  # the others do not say
+    return is_decoder and not getattr(model, "_supports_attention_backend", False)
 
 
 @contextlib.contextmanager
