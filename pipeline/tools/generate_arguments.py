@@ -30,7 +30,10 @@ SETTINGS = (
     "top_k",
     "top_p",
     "min_p",
+    "typical_p",
     "repetition_penalty",
+    "no_repeat_ngram_size",
+    "min_new_tokens",
     "num_beams",
     "prompt_lookup_num_tokens",
 )
@@ -60,8 +63,18 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--min-p", type=float, metavar="P", help="draw among those that are P times as likely as the likeliest"
     )
     how.add_argument(
+        "--typical-p",
+        type=float,
+        metavar="P",
+        help="draw among those as telling as expected, with P of the probability",
+    )
+    how.add_argument(
         "--repetition-penalty", type=float, metavar="P", help="divide scores of tokens that were there by it"
     )
+    how.add_argument(
+        "--no-repeat-ngram-size", type=count(0), metavar="N", help="no N tokens in a row stand twice; 0 for any"
+    )
+    how.add_argument("--min-new-tokens", type=count(0), metavar="N", help="no end before so many")
     how.add_argument(
         "--num-beams",
         type=count(1),
