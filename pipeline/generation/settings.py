@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from pipeline.errors import OptionError
 
 #: What keys and values are kept as: as the model computes them, or rounded to bytes.
@@ -121,9 +123,9 @@ class Settings:
             raise OptionError(f"generate has no setting {unknown[0]!r}; it has {', '.join(known)}")
         given = {name: value for name, value in given.items() if value is not None}
         for name in _TOKENS & given.keys():
-            given[name] = (given[name],) if isinstance(given[name], int) else tuple(given[name])
+            given[name] = _tokens(name, given[name])
         if "bad_words_ids" in given:
-            given["bad_words_ids"] = tuple(tuple(sequence) for sequence in given["bad_words_ids"])
+            given["bad_words_ids"] = tuple(_tokens("bad_words_ids", sequence) for sequence in given["bad_words_ids"])
         changed = replace(self, **given)
         changed._check()
         return changed
@@ -174,3 +176,11 @@ class Settings:
                 raise OptionError(f"{name}: expected {expected}, got {getattr(self, name)}")
         if self.num_beams > 1 and self.do_sample:
             raise OptionError("num_beams: beams are not drawn: leave do_sample or num_beams out")
+
+
+def _tokens(name: str, given: Any) -> tuple[int, ...]:
+    """One token, or several, of any library."""
+    found = np.atleast_1d(np.asarray(given))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise OptionError(f"{name}: expected tokens, which are whole numbers, got {given!r}")
+    return tuple(int(token) for token in found)

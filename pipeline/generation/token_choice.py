@@ -55,7 +55,7 @@ class TokenChoice:
         if 0 < settings.no_repeat_ngram_size <= count + 1:
             scores = _without_ngrams(scores, before, settings.no_repeat_ngram_size)
         for sequence in settings.bad_words_ids:
-            if sequence != settings.eos_token_id[:1] or len(settings.eos_token_id) != 1:
+            if len(sequence) > 1 or sequence[0] not in settings.eos_token_id:
                 scores = _without_sequence(scores, before, sequence)
         if count < settings.min_length or count - self.begin < settings.min_new_tokens:
             scores = _without(scores, tuple(token for token in settings.eos_token_id if token < scores.shape[1]))

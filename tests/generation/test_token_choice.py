@@ -25,6 +25,8 @@ PROCESSED = [
     {"no_repeat_ngram_size": 3},
     {"no_repeat_ngram_size": 40},
     {"bad_words_ids": [[3], [5], [4, 6], [2, 3, 4], [7] * 30]},
+    {"bad_words_ids": [[3], [5], [60], [5, 6]], "eos_token_id": ENDS},
+    {"bad_words_ids": [[5], [60]], "eos_token_id": ENDS[0]},
     {"min_length": BEGIN + 3, "eos_token_id": ENDS},
     {"min_new_tokens": 3, "eos_token_id": ENDS[0]},
     {"forced_bos_token_id": 8},
@@ -126,6 +128,13 @@ def test_texts_are_those_of_transformers(llama, how):
     assert torch.equal(got, eager(model, ids, attention_mask=mask, **settings))
 
 
+def test_tokens_are_of_any_library():
+    for given in (5, [5], np.int64(5), np.array([5]), torch.tensor(5), torch.tensor([5])):
+        settings = Settings().but(eos_token_id=given, suppress_tokens=given, bad_words_ids=[given])
+        assert (settings.eos_token_id, settings.suppress_tokens, settings.bad_words_ids) == ((5,), (5,), ((5,),))
+    assert Settings(forced_eos_token_id=(5,)).but(forced_eos_token_id=[]).forced_eos_token_id == ()
+
+
 def test_drafts_heed_them(llama):
     _, lm = llama
     ids = prompt(2, 7)
@@ -154,6 +163,8 @@ def test_what_is_out_of_range_is_refused(llama):
         {"eta_cutoff": -0.1},
         {"no_repeat_ngram_size": -1},
         {"bad_words_ids": [[]]},
+        {"bad_words_ids": [[3.5]]},
+        {"eos_token_id": "end"},
         {"min_length": -1},
         {"min_new_tokens": -1},
         {"bad_words_ids": [[3, VOCABULARY]]},

@@ -132,17 +132,25 @@ def _kept_logits(
     cache: CacheView,
     kept: torch.Tensor,
 ) -> torch.Tensor:
-    arguments = {
-        "input_ids": input_ids,
-        "attention_mask": _added_to_scores(seen, model.dtype) if attends_itself(model) else seen,
-        "position_ids": positions,
-        "past_key_values": cache,
-        "use_cache": True,
-        "logits_to_keep": kept,
-    }
-    taken = inspect.signature(model.forward).parameters
-    logits = model(**{name: value for name, value in arguments.items() if name in taken}).logits.float()
-    return logits if "logits_to_keep" in taken else logits[:, kept]
+    results = _called(
+        model,
+        input_ids=input_ids,
+        attention_mask=_added_to_scores(seen, model.dtype) if attends_itself(model) else seen,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=kept,
+    )
+    return results.logits.float() if _takes(model, "logits_to_keep") else results.logits[:, kept].float()
+
+
+def _called(model: nn.Module, **arguments: Any) -> Any:
+    """What a model makes of those of the arguments that it takes."""
+    return model(**{name: value for name, value in arguments.items() if _takes(model, name)})
+
+
+def _takes(model: nn.Module, argument: str) -> bool:
+    return argument in inspect.signature(model.forward).parameters
 
 
 def _added_to_scores(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -253,16 +261,14 @@ def _check_own_attention(model: nn.Module, shapes: Sequence[LayerShape]) -> None
     """Raises `CaptureError` if a model makes something else of masks and positions given as here than of usual ones."""
     ids, mask = torch.arange(10).view(2, 5) % model.get_input_embeddings().num_embeddings, torch.ones(2, 5).long()
     mask[1, :2] = 0
-    usual = {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
-    taken = inspect.signature(model.forward).parameters
-    expected = model(**{name: value for name, value in usual.items() if name in taken}).logits[:, -1].float()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    expected = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, -1].float()
+    cache, why = KeyValueBuffers(shapes, len(ids), _ALIGNED_SLOTS), ""
+    difference = torch.tensor(torch.inf)
     try:
-        cache = KeyValueBuffers(shapes, len(ids), _ALIGNED_SLOTS)
         difference = (PromptEntry(model, cache)(ids, (mask == 0).sum(1)) - expected).abs().max()
     except Exception as error:  # whatever a model does with what it does not expect
-        difference, why = torch.tensor(float("inf")), f" ({one_line(error)})"
-    else:
-        why = ""
+        why = f" ({one_line(error)})"
     rounding = torch.finfo(shapes[0].dtype).eps ** 0.5
     if not difference <= rounding * expected.abs().max():
         raise CaptureError(
