@@ -79,6 +79,7 @@ def test_scores_are_those_of_transformers(llama, begin, settings):
     generator = torch.Generator().manual_seed(begin)
     text = torch.randint(2, 7, (ROWS, END), generator=generator)
     padding = torch.tensor([0, 2, 0]) if begin > 1 else torch.zeros(ROWS, dtype=torch.int64)
+    text[torch.arange(END) < padding[:, None]] = 50  # a token that comes nowhere else
     mask = (torch.arange(begin) >= padding[:, None]).long()
     expected = theirs(llama[0], begin, mask, settings)
     choice = TokenChoice(Settings().but(**settings), begin, END, padding.numpy())
