@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -125,7 +125,10 @@ class Settings:
         for name in _TOKENS & given.keys():
             given[name] = _tokens(name, given[name])
         if "bad_words_ids" in given:
-            given["bad_words_ids"] = tuple(_tokens("bad_words_ids", sequence) for sequence in given["bad_words_ids"])
+            sequences = given["bad_words_ids"]
+            if not isinstance(sequences, Iterable) or isinstance(sequences, str):
+                raise OptionError(f"bad_words_ids: expected sequences of tokens, got {sequences!r}")
+            given["bad_words_ids"] = tuple(_tokens("bad_words_ids", sequence) for sequence in sequences)
         changed = replace(self, **given)
         changed._check()
         return changed

@@ -165,6 +165,7 @@ def test_what_is_out_of_range_is_refused(llama):
         {"no_repeat_ngram_size": -1},
         {"bad_words_ids": [[]]},
         {"bad_words_ids": [[3.5]]},
+        {"bad_words_ids": 5},
         {"eos_token_id": "end"},
         {"min_length": -1},
         {"min_new_tokens": -1},
