@@ -9,7 +9,8 @@ import numpy as np
 
 from pipeline.runtime.call.array_libraries import as_numpy
 
-#: Where the slots of a buffer are, by the start of its name behind `cache.`; in front are rows, heads by heads.
+#: Where the slots of a buffer are, by the start of its name behind `cache.`; in front are rows, heads by heads. What is
+#: called otherwise is a state, [batch, ..], which has none.
 _SLOTS = {"keys": -1, "values": 1}
 
 #: A row that is none of the cache's.
@@ -40,19 +41,25 @@ class CacheRows:
             sources: the number of the row that each becomes.
         """
         moves = list(_moves(sources))
-        for rows in self._filled(filled) if moves else ():
+        arrays = [*(array[..., :filled] for array in self._by_slots()), *self._states()] if moves else []
+        for rows in arrays:
             spare = np.empty_like(rows[0] if any(_SPARE in move for move in moves) else rows[:0])
             for target, source in moves:
                 np.copyto(spare if target == _SPARE else rows[target], spare if source == _SPARE else rows[source])
 
     def copies(self, rows: Sequence[int], end: int) -> list[np.ndarray]:
-        """What the slots up to `end` of some rows have."""
-        return [array[list(rows), ..., :end] for array in self._by_slots()]
+        """What the slots up to `end` of some rows have, and the rows' states."""
+        chosen = list(rows)
+        return [*(array[chosen, ..., :end] for array in self._by_slots()), *(array[chosen] for array in self._states())]
 
     def put(self, rows: Sequence[int], copies: Sequence[np.ndarray], begin: int = 0) -> None:
         """Writes what `copies` gave, of rows of this cache or another, to the slots of rows from `begin` on."""
-        for array, copy in zip(self._by_slots(), copies, strict=True):
-            array[list(rows), ..., begin : begin + copy.shape[-1]] = copy
+        chosen, waiting = list(rows), list(copies)
+        for array in self._by_slots():
+            copy = waiting.pop(0)
+            array[chosen, ..., begin : begin + copy.shape[-1]] = copy
+        for state, copy in zip(self._states(), waiting, strict=True):
+            state[chosen] = copy
 
     def move(self, rows: Iterable[int], begin: int, end: int, by: int) -> None:
         """Puts the slots from `begin` up to `end` of some rows `by` slots further, or ahead if that is negative."""
@@ -61,22 +68,21 @@ class CacheRows:
                 head[..., begin + by : end + by] = head[..., begin:end].copy()
 
     def _by_slots(self) -> Iterator[np.ndarray]:
-        """The buffers, [batch, heads, .., slots]."""
+        """Keys, values and scales, [batch, heads, .., slots]."""
         for name, buffer in self._buffers.items():
-            array = as_numpy(buffer)
-            by_heads = array.reshape(self._batch, -1, *array.shape[1:])
-            yield np.moveaxis(by_heads, 2 if self._axis(name) > 0 else -1, -1)
+            axis = _SLOTS.get(_kind(name))
+            if axis is not None:
+                array = as_numpy(buffer)
+                by_heads = array.reshape(self._batch, -1, *array.shape[1:])
+                yield np.moveaxis(by_heads, 2 if axis > 0 else -1, -1)
 
-    @staticmethod
-    def _axis(name: str) -> int:
-        return _SLOTS[name.partition(".")[2].partition("_")[0]]
+    def _states(self) -> Iterator[np.ndarray]:
+        """The states, [batch, ..]."""
+        return (as_numpy(buffer) for name, buffer in self._buffers.items() if _kind(name) not in _SLOTS)
 
-    def _filled(self, filled: int) -> Iterator[np.ndarray]:
-        """The buffers, [batch, heads, ..], as far as they are filled."""
-        for name, buffer in self._buffers.items():
-            array = as_numpy(buffer)
-            part = array[..., :filled] if self._axis(name) < 0 else array[:, :filled]
-            yield part.reshape(self._batch, -1, *part.shape[1:])
+
+def _kind(name: str) -> str:
+    return name.partition(".")[2].partition("_")[0]
 
 
 def _moves(sources: Sequence[int]) -> Iterator[tuple[int, int]]:

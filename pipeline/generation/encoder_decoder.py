@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,42 +68,19 @@ class EncoderDecoderModel(LanguageModel):
         max_source_length: how many tokens of a source it has room for.
     """
 
+    kind = "models with an encoder"
+
     def __init__(self, prefill: Executable, decode: Executable, settings: Settings, tokenizer: bytes | None = None):
-        super().__init__(prefill, decode, self._no_extend, settings, tokenizer)
+        super().__init__(prefill, decode, None, settings, tokenizer)
         self.max_source_length = int(prefill.buffers["source.keys_0"].shape[-1])
 
     def first_new(self, input_ids: Any) -> int:
         """See `LanguageModel.first_new`: one, whatever the source."""
         return 1
 
-    def stream(
-        self, input_ids: Any, attention_mask: Any = None, *, assistant_model: Any = None, **settings: Any
-    ) -> Iterator[np.ndarray]:
-        """See `LanguageModel.stream`; drafts, `reuse_cache` and `prefill_chunk_size` are for texts without a source."""
-        self._check(assistant_model, self.settings.but(**settings))
-        return super().stream(input_ids, attention_mask, **settings)
-
     def rows(self) -> TextRows:
         """Not there: rows would have to have sources of their own."""
         raise OptionError("rows: models with an encoder take their sources at once: use generate or stream")
-
-    def _check(self, assistant: Any, settings: Settings) -> None:
-        others = {
-            "assistant_model": assistant,
-            "prompt_lookup_num_tokens": settings.prompt_lookup_num_tokens,
-            "prefill_chunk_size": settings.prefill_chunk_size,
-            "reuse_cache": settings.reuse_cache,
-        }
-        for name, given in others.items():
-            if given:
-                raise OptionError(f"{name}: is not there for models with an encoder: leave it out")
-
-    @staticmethod
-    def _no_extend() -> Executable:
-        raise OptionError("extend: a model with an encoder takes one token after another: it has prefill and decode")
-
-    def _entries(self) -> dict[str, Executable]:
-        return {"prefill": self.prefill, "decode": self.decode}
 
     def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> SourcePrompt:
         self._check(None, settings)

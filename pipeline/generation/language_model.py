@@ -60,26 +60,26 @@ class LanguageModel:
         drafted, accepted: how many tokens of drafts the last call looked at, and how many of them it gave.
         batch: how many rows the cache has.
         max_length: how many tokens of a row it has room for.
+        kind: in words, models that take one token after another when a prompt is in the cache, if it is one of them.
         tokenizer: the `tokenizer.json` that it was saved with.
     """
+
+    kind = "models whose layers keep states"
 
     def __init__(
         self,
         prefill: Executable,
         decode: Executable,
-        extend: Callable[[], Executable],
+        extend: Callable[[], Executable] | None,
         settings: Settings,
         tokenizer: bytes | None = None,
         join: Callable[[], Executable] | None = None,
     ):
-        """Takes the entries, of which `extend` and `join` are made when they are needed."""
+        """Takes the entries; `extend` and `join`, None for those there are not, are made when they are needed."""
         self.prefill, self.decode, self.settings, self.tokenizer = prefill, decode, settings, tokenizer
-        self._extend = LaterEntry(extend, decode)
+        self._extend = None if extend is None else LaterEntry(extend, decode)
         self._join = None if join is None else LaterEntry(join, decode)
-        keys = prefill.buffers["cache.keys_0"]
-        argument = decode.signature.arguments[0].type
-        assert argument is not None
-        self.batch, self.max_length = int(argument.shape[0]), int(keys.shape[-1])
+        self.batch, self.max_length = _sizes(decode)
         self._cache = CacheRows(self.buffers, self.batch)
         self._text = CachedText(self.batch, self.max_length)
         self.reused = self.drafted = self.accepted = 0
@@ -97,13 +97,26 @@ class LanguageModel:
         It gives logits after the tokens `kept`, f32[batch, kept, vocabulary]; all sizes are 2 at least. It is compiled
         when it is first asked for: by a prompt that goes on from the cache or comes in chunks, by drafts, or by `save`;
         it begins with as many threads as `decode` has then.
+
+        Raises:
+            OptionError: the model takes one token after another.
         """
+        if self._extend is None:
+            raise OptionError(f"extend: is not there for {self.kind}: they have prefill and decode")
         with self._lock:
             return self._extend()
 
     @property
+    def extends(self) -> bool:
+        """Whether it takes several tokens more at once, which drafts, `reuse_cache` and chunks of prompts need."""
+        return self._extend is not None
+
+    @property
     def buffers(self) -> Mapping[str, Any]:
-        """The cache, by name: `cache.keys_0` [batch * heads, width, max_length], `cache.values_0`, and so on."""
+        """The cache, by name: `cache.keys_0` [batch * heads, width, max_length], `cache.values_0`, and so on.
+
+        Where layers keep states these are `cache.conv_0_0` and `cache.recurrent_0_0`, [batch, ..].
+        """
         return self.decode.buffers
 
     @property
@@ -170,6 +183,7 @@ class LanguageModel:
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
         chosen = self.settings.but(**settings)
+        self._check(assistant_model, chosen)
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         draw = TorchDraw() if is_torchs else NumpyDraw()
         drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)), draw)
@@ -233,21 +247,36 @@ class LanguageModel:
             raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
         settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
         tokenizer = bundle.files.get(_TOKENIZER)
-        if _EXTEND in entries:
-            extend, join = (functools.partial(entries.__getitem__, name) for name in (_EXTEND, _JOIN))
-            later = join if _JOIN in entries else None
-            return LanguageModel(entries["prefill"], entries["decode"], extend, settings, tokenizer, later)
+        if not any(name.startswith("source.") for name in entries["prefill"].buffers):
+            extend, join = (
+                functools.partial(entries.__getitem__, name) if name in entries else None for name in (_EXTEND, _JOIN)
+            )
+            return LanguageModel(entries["prefill"], entries["decode"], extend, settings, tokenizer, join)
         from pipeline.generation.encoder_decoder import EncoderDecoderModel
 
         return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
 
     def _entries(self) -> dict[str, Executable]:
         """What a file has."""
-        join = {} if self._join is None else {_JOIN: self._join()}
-        return {"prefill": self.prefill, "decode": self.decode, _EXTEND: self.extend, **join}
+        later = {_EXTEND: self._extend, _JOIN: self._join}
+        made = {name: entry() for name, entry in later.items() if entry is not None}
+        return {"prefill": self.prefill, "decode": self.decode, **made}
+
+    def _check(self, assistant: Any, settings: Settings) -> None:
+        """Raises `OptionError` where what takes several tokens at once is asked of a model that takes one by one."""
+        asked = {
+            "assistant_model": assistant,
+            "prompt_lookup_num_tokens": settings.prompt_lookup_num_tokens,
+            "prefill_chunk_size": settings.prefill_chunk_size,
+            "reuse_cache": settings.reuse_cache,
+        }
+        for name, given in asked.items():
+            if given and not self.extends:
+                raise OptionError(f"{name}: is not there for {self.kind}: leave it out")
 
     def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
         """What a caller gives; each row as often as there are beams."""
+        self._check(None, settings)
         return Prompt.of(input_ids, attention_mask, self.batch, settings.num_beams)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
@@ -390,6 +419,15 @@ class LanguageModel:
             logits = self.extend(whole, padding, self._slots[:first], rows)[:, : len(kept)]
         self._text.append(ids)
         return logits
+
+
+def _sizes(decode: Executable) -> tuple[int, int]:
+    """How many rows and how many slots an entry is for."""
+    types = {argument.name: argument.type for argument in decode.signature.arguments}
+    ids, slots = types["input_ids"], types["slots"]
+    assert ids is not None and slots is not None
+    most = {symbol: high for symbol, _, high in decode.signature.ranges}
+    return int(ids.shape[0]), most[str(slots.shape[0])]
 
 
 def _missing(count: int) -> int:

@@ -11,7 +11,7 @@ from generation.small_models import eager, prompt, small_model
 
 import pipeline
 from pipeline.frontend.generation import entry_source
-from pipeline.frontend.generation.cached_attention import KeyValueBuffers, LayerShape
+from pipeline.frontend.generation.cached_attention import CacheBuffers, LayerShape
 from pipeline.frontend.generation.entries import PromptEntry
 from pipeline.frontend.generation.entry_source import EntrySource
 from pipeline.options import Options
@@ -43,7 +43,7 @@ def test_an_equal_model_is_not_exported_again(tmp_path, monkeypatch):
 def fingerprint(change=lambda model: None, rows=1, quantized=False):
     model = small_model("gpt2")
     change(model)
-    entry = PromptEntry(model, KeyValueBuffers([LayerShape(4, 8, 8, torch.float32)], rows, 16, quantized))
+    entry = PromptEntry(model, CacheBuffers([LayerShape(4, 8, 8, torch.float32)], rows, 16, quantized))
     ids, padding = torch.ones(rows, 5, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
     return EntrySource(entry, (ids, padding), None, Options()).fingerprint()
 

@@ -8,6 +8,8 @@ transposed, repeated or copied in a step. A step reads the slots that are filled
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -16,10 +18,12 @@ from typing import Any, NoReturn, TypeAlias
 import torch
 from torch import nn
 from transformers.cache_utils import Cache
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.generation.equal_layers import LayerNumber
+from pipeline.frontend.generation.layer_states import StateShape, StatesView, state_shapes
 from pipeline.frontend.generation.quantized_slots import QuantizedSlots, QuantizedSlotsByHeads
 
 #: The name of `cached_attention` among transformers' attentions.
@@ -45,19 +49,25 @@ SlotsByHeads: TypeAlias = torch.Tensor | QuantizedSlotsByHeads
 
 @dataclass(frozen=True)
 class LayerShape:
-    """What a layer caches for a row and a token: `heads` vectors of `key_width` and `value_width` elements."""
+    """What a layer caches for a row and a token: `heads` vectors of `key_width` and `value_width` elements.
+
+    Attributes:
+        heads: 0 for a layer that has no attention.
+        states: what it keeps for a row, however many tokens there are.
+    """
 
     heads: int
     key_width: int
     value_width: int
     dtype: torch.dtype
+    states: tuple[StateShape, ...] = ()
 
 
-class KeyValueBuffers(nn.Module):
+class CacheBuffers(nn.Module):
     """The cache: buffers `keys_0`, `values_0`, `keys_1`, ... for `slots` tokens of each of `batch` rows.
 
     With `quantized` these are int8, and `keys_0_scale`, `values_0_scale`, ... f32[batch * heads, slots] say what a unit
-    stands for in each slot.
+    stands for in each slot. The states of a layer are `conv_0_0`, `recurrent_0_0`, ..., [batch, ..].
 
     Attributes:
         layers: what each layer caches.
@@ -67,28 +77,52 @@ class KeyValueBuffers(nn.Module):
         super().__init__()
         self.quantized, self.layers, self.slots = quantized, tuple(layers), slots
         for number, layer in enumerate(layers):
+            for state in layer.states:
+                self._add(state.name(number), torch.zeros(batch, *state.shape, dtype=state.dtype))
+            if not layer.heads:
+                continue
             rows, dtype = batch * layer.heads, torch.int8 if quantized else layer.dtype
-            keys, values, *scales = self.names(number)
+            keys, values, *scales = self._slots(number)
             self._add(keys, torch.zeros(rows, layer.key_width, slots, dtype=dtype))
             self._add(values, torch.zeros(rows, slots, layer.value_width, dtype=dtype))
             for name in scales:
                 self._add(name, torch.zeros(rows, slots))
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether a layer has attention."""
+        return any(layer.heads for layer in self.layers)
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a layer has states."""
+        return any(layer.states for layer in self.layers)
+
     def _add(self, name: str, tensor: torch.Tensor) -> None:
         self.register_buffer(name, tensor, persistent=False)
 
     def names(self, number: int) -> tuple[str, ...]:
-        """The names of a layer's buffers: keys, values, and the scales of both if they are quantized."""
+        """The names of a layer's buffers."""
+        layer = self.layers[number]
+        slots = self._slots(number) if layer.heads else ()
+        return (*slots, *(state.name(number) for state in layer.states))
+
+    def _slots(self, number: int) -> tuple[str, ...]:
+        """The names of keys, values, and the scales of both if they are quantized."""
         names = (f"keys_{number}", f"values_{number}")
         return (*names, *(f"{name}_scale" for name in names)) if self.quantized else names
 
     def of_layer(self, number: int | LayerNumber) -> tuple[Slots, Slots]:
         """The keys and the values of a layer."""
         number = number.value if isinstance(number, LayerNumber) else number
-        keys, values, *scales = (getattr(self, name) for name in self.names(number))
+        keys, values, *scales = (getattr(self, name) for name in self._slots(number))
         if not self.quantized:
             return keys, values
         return QuantizedSlots(keys, scales[0], -1), QuantizedSlots(values, scales[1], 1)
+
+    def state(self, kind: str, number: int, place: int) -> torch.Tensor:
+        """A state of a layer, [batch, ..]."""
+        return self.get_buffer(f"{kind}_{number}_{place}")
 
 
 class _HiddenLayers(list[Any]):
@@ -96,11 +130,11 @@ class _HiddenLayers(list[Any]):
 
     def __getitem__(self, place: Any) -> NoReturn:
         raise CaptureError(
-            "the model looks for more in the layers of its cache than keys and values: no cache for those"
+            "the model looks for more in the layers of its cache than keys, values and states: no cache for those"
         )
 
 
-class CacheView(Cache):
+class CacheView(StatesView, Cache):
     """The cache as a model sees it that puts tokens to the slots from `first` up to `end`.
 
     Where these are the first there are, attention needs only what the model has just computed. With `is_filled` all up
@@ -109,14 +143,15 @@ class CacheView(Cache):
 
     def __init__(
         self,
-        buffers: KeyValueBuffers,
+        buffers: CacheBuffers,
         first: int | torch.SymInt,
         end: int | torch.SymInt,
         rows: int,
         is_filled: bool = False,
     ):
-        super().__init__(layers=[])
-        self._buffers, self._first, self._end, self._rows = buffers, first, end, rows
+        Cache.__init__(self, layers=[])
+        StatesView.__init__(self, buffers, is_first=_is_zero(first))
+        self.buffers, self._first, self._end, self._rows = buffers, first, end, rows
         self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else _HiddenLayers()
 
     def update(
@@ -128,18 +163,18 @@ class CacheView(Cache):
         **kwargs: Any,
     ) -> tuple[SlotsByHeads, SlotsByHeads]:
         """Writes [batch, heads, length, width] to its slots; returns what is to be read."""
-        keys, values = self._buffers.of_layer(layer_idx)
+        keys, values = self.buffers.of_layer(layer_idx)
         new_keys = key_states.transpose(2, 3).flatten(0, 1)
         new_values = value_states.flatten(0, 1)
         keys[:, :, self._first : self._end] = new_keys
         values[:, self._first : self._end] = new_values
-        if isinstance(self._first, int) and self._first == 0:
+        if _is_zero(self._first):
             return key_states, value_states
         return self._read(keys, values)
 
     def _layer(self, number: int) -> SimpleNamespace:
         """What is in the cache of a layer."""
-        keys, values = self._read(*self._buffers.of_layer(number))
+        keys, values = self._read(*self.buffers.of_layer(number))
         return SimpleNamespace(keys=keys, values=values)
 
     def _read(self, keys: Slots, values: Slots) -> tuple[SlotsByHeads, SlotsByHeads]:
@@ -152,6 +187,18 @@ class CacheView(Cache):
     def get_seq_length(self, layer_idx: int = 0) -> Any:
         """How many slots are filled."""
         return self._first
+
+    def get_query_offset(self, layer_idx: int = 0) -> Any:
+        """The slot of the first token."""
+        return self._first
+
+    def get_mask_sizes(self, query_length: Any, layer_idx: int) -> tuple[Any, int]:
+        """How many slots masks are for, and the first of them."""
+        return self._end, 0
+
+
+def _is_zero(size: int | torch.SymInt) -> bool:
+    return isinstance(size, int) and size == 0
 
 
 def cached_attention(
@@ -249,7 +296,16 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
 def attends_itself(model: nn.Module) -> bool:
     """Whether the attention of a decoder is its own, none of transformers' attention functions."""
     is_decoder = not getattr(model.config, "is_encoder_decoder", False)  # the others do not say
-    return is_decoder and not getattr(model, "_supports_attention_backend", False)
+    return (
+        is_decoder
+        and not getattr(model, "_supports_attention_backend", False)
+        and not any(map(_looks_up, model.modules()))
+    )
+
+
+def _looks_up(module: nn.Module) -> bool:
+    """Whether a module takes its attention from transformers' functions."""
+    return "ALL_ATTENTION_FUNCTIONS" in inspect.unwrap(type(module).forward).__code__.co_names
 
 
 @contextlib.contextmanager
@@ -259,6 +315,7 @@ def attending_to_buffers(model: nn.Module) -> Iterator[None]:
         yield
         return
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, functools.partial(sdpa_mask, allow_is_causal_skip=False))
     configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
     before = [(config, config._attn_implementation_internal) for config in configs.values()]
     try:
@@ -271,12 +328,19 @@ def attending_to_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def layer_shapes(run: Callable[[], Any]) -> list[LayerShape]:
-    """What the layers of a model cache; `run` runs it on something and returns transformers' cache."""
-    cache = run()
-    layers = getattr(cache, "layers", None)
-    if not layers or any(getattr(layer, "keys", None) is None for layer in layers):
-        raise CaptureError("the model keeps other things than keys and values from token to token: no cache for those")
-    return [
-        LayerShape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3], layer.keys.dtype)
-        for layer in layers
-    ]
+    """What the layers of a model cache; `run` runs it on a text of one row and returns transformers' cache."""
+    shapes = [_layer_shape(layer) for layer in getattr(run(), "layers", None) or ()]
+    found = [shape for shape in shapes if shape is not None]
+    if not found or len(found) < len(shapes):
+        raise CaptureError(
+            "the model keeps other things than keys, values and states from token to token: no cache for those"
+        )
+    return found
+
+
+def _layer_shape(layer: Any) -> LayerShape | None:
+    """None for one that has other things."""
+    states, keys = state_shapes(layer), getattr(layer, "keys", None)
+    if keys is None:
+        return LayerShape(0, 0, 0, states[0].dtype, states) if states else None
+    return LayerShape(keys.shape[1], keys.shape[3], layer.values.shape[3], keys.dtype, states)

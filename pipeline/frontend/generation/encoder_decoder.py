@@ -19,8 +19,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from pipeline.errors import CaptureError, OptionError
 from pipeline.frontend.generation.cached_attention import (
     ATTENTION,
+    CacheBuffers,
     CacheView,
-    KeyValueBuffers,
     LayerShape,
     attending_to_buffers,
     cached_attention,
@@ -44,7 +44,7 @@ class SourceEntry(nn.Module):
     token. Returns the logits after that, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: KeyValueBuffers, source: KeyValueBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers, source: CacheBuffers):
         super().__init__()
         self.model, self.cache, self.source = model, cache, source
 
@@ -66,7 +66,7 @@ class TargetEntry(nn.Module):
     Returns the logits, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: KeyValueBuffers, source: KeyValueBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers, source: CacheBuffers):
         super().__init__()
         self.model, self.cache, self.source = model, cache, source
 
@@ -118,8 +118,8 @@ def compile_encoder_decoder(
         if positions is not None and length > positions:
             raise OptionError(f"{name}: the model has {positions} positions, {length} are too many")
     own, read = _layer_shapes(model)
-    cache = KeyValueBuffers(own, batch, aligned_slots(model, max_length), is_quantized(kv_cache))
-    source = KeyValueBuffers(read, batch, aligned_slots(model, max_source_length), is_quantized(kv_cache))
+    cache = CacheBuffers(own, batch, aligned_slots(model, max_length), is_quantized(kv_cache))
+    source = CacheBuffers(read, batch, aligned_slots(model, max_source_length), is_quantized(kv_cache))
     ids, mask = torch.ones(batch, 5, dtype=torch.int64), torch.ones(batch, 5, dtype=torch.int64)
     length = torch.export.Dim.AUTO(min=2, max=source.slots)
     filled = torch.export.Dim.AUTO(min=2, max=cache.slots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,18 +14,23 @@ from torch import nn
 from pipeline import compiler, gc_pause, interrupts, progress
 from pipeline.errors import CaptureError, OptionError
 from pipeline.frontend.generation.cached_attention import (
+    CacheBuffers,
     CacheView,
-    KeyValueBuffers,
     LayerShape,
+    attending_to_buffers,
     attends_itself,
     layer_shapes,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.frontend.generation.recurrences import recurrences_as_loops
 from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
 from pipeline.plugins import one_line
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
+
+#: A length that recurrences take as several chunks.
+_SEVERAL_CHUNKS = 197
 
 #: How many slots are a whole number of the widest vectors.
 _ALIGNED_SLOTS = 16
@@ -38,7 +43,7 @@ class PromptEntry(nn.Module):
     logits after the last token, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers):
         super().__init__()
         self.model, self.cache = model, cache
 
@@ -53,7 +58,7 @@ class JoiningEntry(nn.Module):
     Takes and returns what `PromptEntry` does for a batch of one.
     """
 
-    def __init__(self, model: nn.Module, staged: KeyValueBuffers):
+    def __init__(self, model: nn.Module, staged: CacheBuffers):
         super().__init__()
         self.model, self.staged = model, staged
 
@@ -69,18 +74,17 @@ class StepEntry(nn.Module):
     that is filled then, that of the new token included. Returns the logits, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers):
         super().__init__()
         self.model, self.cache = model, cache
 
     def forward(self, input_ids: torch.Tensor, padding: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """See the class."""
         filled = slots.shape[0]
-        seen = (slots[None] >= padding[:, None])[:, None, None]
+        present = slots[None] >= padding[:, None]
         positions = filled - 1 - padding[:, None]
-        return _logits(
-            self.model, input_ids, seen, positions, CacheView(self.cache, filled - 1, filled, len(input_ids))
-        )
+        cache = CacheView(self.cache, filled - 1, filled, len(input_ids))
+        return _logits(self.model, input_ids, Seen(present, present[:, None, None]), positions, cache)
 
 
 class ExtendEntry(nn.Module):
@@ -91,7 +95,7 @@ class ExtendEntry(nn.Module):
     f32[batch, count, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers):
         super().__init__()
         self.model, self.cache = model, cache
 
@@ -102,23 +106,40 @@ class ExtendEntry(nn.Module):
         first, length = before.shape[0], input_ids.shape[1]
         own, slots = first + torch.arange(length), torch.arange(first + length)
         positions = (own[None] - padding[:, None]).clamp(min=0)
-        seen = (slots[None] <= own[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
         cache = CacheView(self.cache, first, first + length, len(input_ids))
-        return _kept_logits(self.model, input_ids, seen[:, None], positions, cache, kept)
+        return _kept_logits(self.model, input_ids, _seen(own, slots, padding), positions, cache, kept)
+
+
+@dataclass
+class Seen:
+    """What tokens see of the slots.
+
+    Attributes:
+        present: bool[batch, slots], those that are no padding.
+        by_tokens: bool[batch, 1, length, slots], of those the ones that do not come later.
+    """
+
+    present: torch.Tensor
+    by_tokens: torch.Tensor
+
+
+def _seen(own: torch.Tensor, slots: torch.Tensor, padding: torch.Tensor) -> Seen:
+    present = slots[None] >= padding[:, None]
+    return Seen(present, ((slots[None] <= own[:, None])[None] & present[:, None])[:, None])
 
 
 def _prompt_logits(
-    model: nn.Module, input_ids: torch.Tensor, padding: torch.Tensor, cache: KeyValueBuffers
+    model: nn.Module, input_ids: torch.Tensor, padding: torch.Tensor, cache: CacheBuffers
 ) -> torch.Tensor:
     length = input_ids.shape[1]
     slots = torch.arange(length)
     positions = (slots[None] - padding[:, None]).clamp(min=0)
-    seen = (slots[None] <= slots[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
-    return _logits(model, input_ids, seen[:, None], positions, CacheView(cache, 0, length, len(input_ids)))
+    view = CacheView(cache, 0, length, len(input_ids))
+    return _logits(model, input_ids, _seen(slots, slots, padding), positions, view)
 
 
 def _logits(
-    model: nn.Module, input_ids: torch.Tensor, seen: torch.Tensor, positions: torch.Tensor, cache: CacheView
+    model: nn.Module, input_ids: torch.Tensor, seen: Seen, positions: torch.Tensor, cache: CacheView
 ) -> torch.Tensor:
     last = torch.full([1], input_ids.shape[1] - 1)  # `torch.tensor` would make a number of the length
     return _kept_logits(model, input_ids, seen, positions, cache, last)[:, -1]
@@ -127,7 +148,7 @@ def _logits(
 def _kept_logits(
     model: nn.Module,
     input_ids: torch.Tensor,
-    seen: torch.Tensor,
+    seen: Seen,
     positions: torch.Tensor,
     cache: CacheView,
     kept: torch.Tensor,
@@ -135,9 +156,10 @@ def _kept_logits(
     results = _called(
         model,
         input_ids=input_ids,
-        attention_mask=_added_to_scores(seen, model.dtype) if attends_itself(model) else seen,
+        attention_mask=_mask(model, seen, cache),
         position_ids=positions,
         past_key_values=cache,
+        cache_params=cache,
         use_cache=True,
         logits_to_keep=kept,
     )
@@ -153,6 +175,13 @@ def _takes(model: nn.Module, argument: str) -> bool:
     return argument in inspect.signature(model.forward).parameters
 
 
+def _mask(model: nn.Module, seen: Seen, cache: CacheView) -> torch.Tensor | None:
+    """The mask as a model takes it: layers with states are to know which tokens are padding."""
+    if cache.buffers.has_states:
+        return seen.present if cache.buffers.has_keys or cache.is_first else None
+    return _added_to_scores(seen.by_tokens, model.dtype) if attends_itself(model) else seen.by_tokens
+
+
 def _added_to_scores(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """A mask as attentions of all kinds take it."""
     return torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
@@ -160,15 +189,15 @@ def _added_to_scores(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def compile_entries(
     model: nn.Module, max_length: int, batch: int, kv_cache: str, options: dict[str, Any]
-) -> tuple[Executable, Executable, Callable[[], Executable], Callable[[], Executable] | None]:
+) -> tuple[Executable, Executable, Callable[[], Executable] | None, Callable[[], Executable] | None]:
     """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry` and `JoiningEntry`.
 
-    They share the model's weights, what they prepare of these, and, but for the last, one cache. A batch of one has no
-    prompts that join others.
+    They share the model's weights, what they prepare of these, and, but for the last, one cache. A model with states
+    has none that extends: states are those after the last token. A batch of one has no prompts that join others.
 
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
-            keys and values of an attention.
+            keys and values of an attention and states.
         OptionError: the model has fewer positions than `max_length`, or there is no such cache.
     """
     chosen = options_of_entries(options, model)
@@ -176,32 +205,34 @@ def compile_entries(
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
-        shapes = layer_shapes(lambda: getattr(model(input_ids=ids[:1], use_cache=True), "past_key_values", None))
-        if attends_itself(model):
-            _check_own_attention(model, shapes)
+        shapes = layer_shapes(lambda: _cache_of(model(input_ids=ids[:1], use_cache=True)))
+        has_states = any(shape.states for shape in shapes)
+        if attends_itself(model) or has_states:
+            _check_entries(model, shapes)
     slots = aligned_slots(model, max_length)
-    cache = KeyValueBuffers(shapes, batch, slots, quantized=has_bytes)
+    cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
-    prompt = ids.new_ones(batch, min(5, slots))
+    prompt = ids.new_ones(batch, max(min(_SEVERAL_CHUNKS if has_states else 5, slots - 1), 2))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
 
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
         return compiled_entry(entry, args, dynamic_shapes, chosen, preparation)
 
     def joining() -> Executable:
-        staged = KeyValueBuffers(shapes, 1, slots, quantized=has_bytes)
+        staged = CacheBuffers(shapes, 1, slots, quantized=has_bytes)
         return compiled(JoiningEntry(model, staged), (prompt[:1], padding[:1]), ({1: length}, None))
 
     several = torch.export.Dim.AUTO(min=2, max=slots)
+    extending = functools.partial(
+        compiled,
+        ExtendEntry(model, cache),
+        (ids.new_ones(batch, 3), padding, torch.arange(4), torch.arange(2)),
+        ({1: several}, None, {0: several}, {0: several}),
+    )
     return (
         compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None)),
         compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length})),
-        functools.partial(
-            compiled,
-            ExtendEntry(model, cache),
-            (ids.new_ones(batch, 3), padding, torch.arange(4), torch.arange(2)),
-            ({1: several}, None, {0: several}, {0: several}),
-        ),
+        None if has_states else extending,
         joining if batch > 1 else None,
     )
 
@@ -257,22 +288,37 @@ def _check(model: nn.Module, max_length: int) -> None:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
 
 
-def _check_own_attention(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
-    """Raises `CaptureError` if a model makes something else of masks and positions given as here than of usual ones."""
-    ids, mask = torch.arange(10).view(2, 5) % model.get_input_embeddings().num_embeddings, torch.ones(2, 5).long()
+def _cache_of(results: Any) -> Any:
+    """transformers' cache, by either of the names that it has."""
+    found = getattr(results, "past_key_values", None)
+    return getattr(results, "cache_params", None) if found is None else found
+
+
+def _check_entries(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
+    """Raises `CaptureError` if a model makes something else of what it is given here than of what is usual."""
+    ids, mask = torch.arange(12).view(2, 6) % model.get_input_embeddings().num_embeddings, torch.ones(2, 6).long()
     mask[1, :2] = 0
     positions = (mask.cumsum(1) - 1).clamp(min=0)
-    expected = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, -1].float()
-    cache, why = KeyValueBuffers(shapes, len(ids), _ALIGNED_SLOTS), ""
+    expected = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
+    logits = expected.logits[:, -2:].float()
+    cache, padding, why = CacheBuffers(shapes, len(ids), _ALIGNED_SLOTS), (mask == 0).sum(1), ""
     difference = torch.tensor(torch.inf)
     try:
-        difference = (PromptEntry(model, cache)(ids, (mask == 0).sum(1)) - expected).abs().max()
+        with attending_to_buffers(model), recurrences_as_loops(model):
+            first = PromptEntry(model, cache)(ids[:, :-1], padding)
+            second = StepEntry(model, cache)(ids[:, -1:], padding, torch.arange(ids.shape[1]))
+        difference = (torch.stack([first, second], 1) - logits).abs().max()
     except Exception as error:  # whatever a model does with what it does not expect
         why = f" ({one_line(error)})"
     rounding = torch.finfo(shapes[0].dtype).eps ** 0.5
-    if not difference <= rounding * expected.abs().max():
+    if not difference <= rounding * logits.abs().max():
+        kind = (
+            "keeps states of a kind that generation has not yet"
+            if cache.has_states
+            else "its attention is its own, none of transformers' attention functions, and takes no masks of "
+            "[batch, 1, tokens, slots]"
+        )
         raise CaptureError(
-            f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, and takes "
-            f"no masks of [batch, 1, tokens, slots]{why}, so that it cannot be given this cache; compile it with "
+            f"{type(model).__name__}: {kind}{why}, so that it cannot be given this cache; compile it with "
             "pipeline.compile"
         )

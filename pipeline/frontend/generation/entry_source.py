@@ -25,8 +25,9 @@ from torch import nn
 from pipeline import timing
 from pipeline.errors import CaptureError
 from pipeline.frontend.capture.module_weights import ModuleWeights
-from pipeline.frontend.generation.cached_attention import KeyValueBuffers, attending_to_buffers
+from pipeline.frontend.generation.cached_attention import CacheBuffers, attending_to_buffers
 from pipeline.frontend.generation.equal_layers import equal_layers
+from pipeline.frontend.generation.recurrences import recurrences_as_loops
 from pipeline.frontend.generation.repeated_layers import CannotRepeatError, RepeatedLayers
 from pipeline.frontend.generation.told_modules import PLAIN, Untold, is_local, own_attributes
 from pipeline.frontend.sources import ExportedSource, exported_source
@@ -67,7 +68,13 @@ class EntrySource(ProgramSource):
             if self._layers is None:
                 self._layers = _repeated(self._entry)
             options, layers = self._options, self._layers
-            within = (attending_to_buffers(self._entry.model), layers.traced(), timing.stage("torch.export"))
+            model = self._entry.model
+            within = (
+                attending_to_buffers(model),
+                recurrences_as_loops(model),
+                layers.traced(),
+                timing.stage("torch.export"),
+            )
             with contextlib.ExitStack() as state, torch.no_grad():
                 for context in within:
                     state.enter_context(context)
@@ -117,7 +124,7 @@ class EntrySource(ProgramSource):
 
 def _repeated(entry: nn.Module) -> RepeatedLayers:
     """The equal layers of an entry: those that have equal keys and values in the cache, too."""
-    caches = [(name, part) for name, part in entry.named_children() if isinstance(part, KeyValueBuffers)]
+    caches = [(name, part) for name, part in entry.named_children() if isinstance(part, CacheBuffers)]
     kept: dict[int, list[Any]] = {}
     names: dict[int, list[str]] = {}
     for cache_name, cache in caches:
