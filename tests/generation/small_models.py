@@ -73,10 +73,32 @@ _ATTENDING = {
 ATTENDING_NAMES = tuple(_ATTENDING)
 
 
+_RECURRENT_FIRST = {"layer_types": ["linear_attention", "full_attention"]}
+_DELTA_RULE = {
+    "linear_num_value_heads": 4,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "head_dim": 16,
+}
+_MAMBA_2 = {"mamba_n_heads": 4, "mamba_d_state": 8, "mamba_d_head": 16, "mamba_n_groups": 2, "mamba_chunk_size": 8}
+
+#: Models of which layers keep states: the last tokens of a convolution, what a recurrence has come to, or both.
+_WITH_STATES = {
+    "lfm2": _decoder("Lfm2", **_SHARED, layer_types=["conv", "full_attention"]),
+    "mamba": _decoder("Mamba", **_SIZES | _HIDDEN | _SHALLOW, state_size=8),
+    "bamba": _decoder("Bamba", **_SHARED | _MAMBA_2, attn_layer_indices=[1]),
+    "qwen3_5": _decoder("Qwen3_5Text", **_SHARED | _DELTA_RULE | _RECURRENT_FIRST),
+    "kimi_linear": _decoder("KimiLinear", **_SHARED | _LATENT | {"first_k_dense_replace": 2} | _RECURRENT_FIRST),
+}
+
+STATE_NAMES = tuple(_WITH_STATES)
+
+
 def small_model(name):
     """The model in evaluation; its weights are large enough that tokens do not repeat at once."""
     torch.manual_seed(0)
-    return _scaled((_MODELS | _ATTENDING)[name]())
+    return _scaled((_MODELS | _ATTENDING | _WITH_STATES)[name]())
 
 
 def _scaled(model):

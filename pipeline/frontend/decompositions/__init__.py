@@ -37,7 +37,7 @@ from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, p
 from pipeline.frontend.gradients.foreach import fma, for_each
 from pipeline.frontend.gradients.grid_samples import grid_sampler_backward
 from pipeline.frontend.gradients.weight_norms import weight_norm_backward
-from pipeline.frontend.recurrent import RECURRENT
+from pipeline.frontend.recurrent import LINEAR_ATTENTION, RECURRENT
 
 aten = torch.ops.aten
 
@@ -67,7 +67,14 @@ def decomposition_table(random: str = "philox") -> Mapping[Any, Callable[..., An
 def _table(
     with_quantized: bool, with_affine: bool, with_experts: bool, random: str
 ) -> Mapping[Any, Callable[..., Any]]:
-    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **for_each(), **REPLACEMENTS, **RECURRENT}
+    table = {
+        **get_decomposition_table(),
+        **get_decompositions(_TORCHS),
+        **for_each(),
+        **REPLACEMENTS,
+        **RECURRENT,
+        **LINEAR_ATTENTION,
+    }
     if with_quantized:
         table.update(quantized.decompositions())
     if with_affine:

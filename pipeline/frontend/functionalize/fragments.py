@@ -205,8 +205,7 @@ class FragmentTracer:
             return results
 
         body = self._traced(run, inputs)
-        for node in body.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
-            body.graph.erase_node(node)  # which the key of the fragment says
+        _drop_checks_of_types(body.graph)
         body.graph.eliminate_dead_code()
         return Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain(self.symbolic) else None
 
@@ -237,6 +236,7 @@ class FragmentTracer:
         places = [number for number, node in enumerate(taken) if node in arguments]
         _drop_copies([node for number, node in enumerate(body.graph.find_nodes(op="placeholder")) if number in places])
         _drop_writes_to_all(body.graph)
+        _drop_checks_of_types(body.graph)
         body.graph.eliminate_dead_code()
         spec = pytree.tree_flatten([0] * (len(given) + len(arguments)))[1]
         return Fragment(body, spec, True) if body.is_plain(self.symbolic) else None
@@ -319,6 +319,12 @@ def _drop_copies(taken: Sequence[fx.Node]) -> None:
             raise NotPlainError
         copy_of_it.replace_all_uses_with(node)
         copy_of_it.graph.erase_node(copy_of_it)
+
+
+def _drop_checks_of_types(graph: fx.Graph) -> None:
+    """Leaves out what checks types: those of what the graph takes, which are known, say all others."""
+    for node in graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+        graph.erase_node(node)
 
 
 def _drop_writes_to_all(graph: fx.Graph) -> None:

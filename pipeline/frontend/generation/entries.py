@@ -29,9 +29,6 @@ from pipeline.plugins import one_line
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
-#: A length that recurrences take as several chunks.
-_SEVERAL_CHUNKS = 197
-
 #: How many slots are a whole number of the widest vectors.
 _ALIGNED_SLOTS = 16
 
@@ -212,7 +209,7 @@ def compile_entries(
     slots = aligned_slots(model, max_length)
     cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
-    prompt = ids.new_ones(batch, max(min(_SEVERAL_CHUNKS if has_states else 5, slots - 1), 2))
+    prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
 
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:

@@ -1,4 +1,4 @@
-"""Recurrences over a text as loops in the graph, in the places of those that transformers' models unroll.
+"""Recurrences over a text as ops that become loops, in the places of those that transformers' models unroll.
 
 The functions take what mamba_ssm and flash-linear-attention call by these names, which models are written for, and
 compute what transformers' own do, for lengths that are not known: https://arxiv.org/abs/2312.00752 (selective scan),
@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
-from torch._higher_order_ops.scan import scan_op
-from torch.fx.experimental import _config as shape_config
 from torch.nn import functional
 
-#: How many tokens are in a chunk.
-_CHUNK = 64
+from pipeline.frontend.recurrent import linear_attention
 
 #: What is added to sums of squares, as transformers does.
 _EPSILON = 1e-6
@@ -57,15 +54,9 @@ def selective_scan(
     if delta_softplus:
         dt = functional.softplus(dt)
 
-    def step(h: torch.Tensor, *rest: torch.Tensor) -> list[torch.Tensor]:
-        dt, scaled, B, C, A = rest
-        h = torch.exp(A * dt[..., None]) * h + scaled[..., None] * B[:, None]
-        return [h, (h * C[:, None]).sum(-1)]
-
-    start = torch.zeros(*dt.shape[:2], A.shape[1], dtype=torch.float32)
-    steps = [part.float().movedim(-1, 0) for part in (dt, dt * hidden_states, B, C)]
-    last, found = scan_op(step, [start], steps, [A.float()])
-    found = found.movedim(0, -1).to(hidden_states.dtype)
+    parts = [part.float() for part in (hidden_states, dt, A, B, C)]
+    found, last = linear_attention.selective_scan(*parts)
+    found = found.to(hidden_states.dtype)
     if D is not None:
         found = found + hidden_states * D[:, None]
     if z is not None:
@@ -110,7 +101,8 @@ def chunk_scan(
     keys, queries = (part.float().repeat_interleave(shared, 2) for part in (B, C))
     parts = [part.transpose(1, 2) for part in (queries, keys, x * dt[..., None], A.float() * dt)]
     state = None if initial_states is None else initial_states.float().transpose(2, 3)
-    found, state = _over_chunks(state, parts)
+    found, state = linear_attention.linear_attention(*parts, None, state)
+    found = found.transpose(1, 2).contiguous()
     found = found if D is None else found + x * D[:, None]
     return (found, state.transpose(2, 3)) if return_final_states else found
 
@@ -148,69 +140,13 @@ def chunk_gated_delta_rule(
     if use_qk_l2norm_in_kernel:
         queries, keys = _of_length_one(queries), _of_length_one(keys)
     state = None if initial_state is None else initial_state.float()
-    found, state = _over_chunks(state, [queries * keys.shape[3] ** -0.5, keys, *others])
-    return found.to(query.dtype), state if output_final_state else None
-
-
-def _over_chunks(state: torch.Tensor | None, parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Chunks of tokens one after the other, inside of which products of matrices take the place of the recurrence.
-
-    Args:
-        state: what it begins with, f32[batch, heads, width, value width], or None for zeros.
-        parts: queries, keys and values, [batch, heads, length, ..]; the logarithms of decays, [batch, heads, length] or
-            [.., width]; and for the delta rule how much of a value is new, [batch, heads, length].
-
-    Returns:
-        What the queries find, f32[batch, length, heads, value width], and the last state.
-    """
-    _, keys, values, *_ = parts
-    batch, heads, length, width = keys.shape
-    start = torch.zeros(batch, heads, width, values.shape[3]) if state is None else state
-    last, found = scan_op(_chunk, [start], [_in_chunks(part) for part in parts], [])
-    return found.movedim(0, 2).flatten(2, 3)[:, :, :length].transpose(1, 2).contiguous(), last
-
-
-def _chunk(state: torch.Tensor, *parts: torch.Tensor) -> list[torch.Tensor]:
-    """The state after a chunk, and what its queries find, [batch, heads, tokens, value width]."""
-    queries, keys, values, decays, *news = parts
-    sums = decays.cumsum(2)
-    by_elements = sums if sums.ndim == 4 else sums[..., None]
-    from_start, to_end = by_elements.exp(), (by_elements[:, :, -1:] - by_elements).exp()
-    for share in news:
-        weighted = keys * share[..., None]
-        known = (weighted * from_start) @ state
-        corrections = _decayed_products(weighted, keys, sums)
-        values = torch.linalg.solve_triangular(
-            corrections, values * share[..., None] - known, upper=False, unitriangular=True
-        )
-    found = (queries * from_start) @ state + _decayed_products(queries, keys, sums) @ values
-    return [state * from_start[:, :, -1, :, None] + (keys * to_end).transpose(2, 3) @ values, found]
-
-
-def _decayed_products(left: torch.Tensor, right: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
-    """The product of each token with each that is not behind it, as decayed since then: [batch, heads, tokens, tokens].
-
-    Args:
-        sums: of the logarithms of decays from the start of the chunk, see `_over_chunks`.
-    """
-    tokens = torch.arange(_CHUNK)
-    is_behind = (tokens[:, None] < tokens).view(_CHUNK, _CHUNK, *[1] * (sums.ndim - 3))
-    decay = (sums.unsqueeze(3) - sums.unsqueeze(2)).masked_fill(is_behind, -torch.inf).exp()
-    if sums.ndim == 3:
-        return (left @ right.transpose(2, 3)) * decay
-    return (left.unsqueeze(3) * right.unsqueeze(2) * decay).sum(-1)
+    found, state = linear_attention.linear_attention(queries * keys.shape[3] ** -0.5, keys, *others, state)
+    found = found.transpose(1, 2).to(query.dtype).contiguous()
+    return found, state if output_final_state else None
 
 
 def _of_length_one(vectors: torch.Tensor) -> torch.Tensor:
     return vectors * torch.rsqrt((vectors * vectors).sum(-1, keepdim=True) + _EPSILON)
-
-
-def _in_chunks(part: torch.Tensor) -> torch.Tensor:
-    """[chunks, batch, heads, tokens, ..] from [batch, heads, length, ..], with zeros behind."""
-    batch, heads, length, *others = part.shape
-    count = (length + _CHUNK - 1) // _CHUNK
-    padded = functional.pad(part, (*[0, 0] * len(others), 0, count * _CHUNK - length))
-    return padded.reshape(batch, heads, count, _CHUNK, *others).movedim(2, 0)
 
 
 #: The names of transformers' functions, and what stands for them.
@@ -224,10 +160,7 @@ _FUNCTIONS = {
 
 @contextlib.contextmanager
 def recurrences_as_loops(model: nn.Module) -> Iterator[None]:
-    """Has the modules of a model call the functions of this file meanwhile.
-
-    Then torch.export does not hold the number of chunks to be more than one, as it is in its example.
-    """
+    """Has the modules of a model call the functions of this file meanwhile."""
     modules = [sys.modules[name] for name in sorted({type(part).__module__ for part in model.modules()})]
     before = [
         (module, name, getattr(module, name)) for module in modules for name in _FUNCTIONS if hasattr(module, name)
@@ -235,8 +168,7 @@ def recurrences_as_loops(model: nn.Module) -> Iterator[None]:
     try:
         for module, name, _ in before:
             setattr(module, name, _FUNCTIONS[name])
-        with shape_config.patch(backed_size_oblivious=True) if before else contextlib.nullcontext():
-            yield
+        yield
     finally:
         for module, name, function in before:
             setattr(module, name, function)

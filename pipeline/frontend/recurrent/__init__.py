@@ -2,7 +2,7 @@
 
 torch runs these ops step by step as it traces them. Here `kept_whole` has torch.export know their results' shapes
 alone; `RECURRENT` takes them apart as the program is functionalized: one product of all steps' inputs, then a
-while_loop of the cell's step for each layer and direction.
+while_loop of the cell's step for each layer and direction. The recurrences of linear attention are ops of our own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import contextlib
 from collections.abc import Iterator
 
 from pipeline.frontend.recurrent.kernels import implemented
+from pipeline.frontend.recurrent.linear_attention import LINEAR_ATTENTION
 from pipeline.frontend.recurrent.ops import RECURRENT
 from pipeline.frontend.recurrent.packing import packed_as_selection
 from pipeline.frontend.recurrent.shapes import kept_whole
 
-__all__ = ["RECURRENT", "kept_whole", "packed_as_selection", "taken_apart"]
+__all__ = ["LINEAR_ATTENTION", "RECURRENT", "kept_whole", "packed_as_selection", "taken_apart"]
 
 
 @contextlib.contextmanager
