@@ -29,6 +29,11 @@ class CacheRows:
         """How many bytes it takes."""
         return sum(as_numpy(buffer).nbytes for buffer in self._buffers.values())
 
+    @property
+    def has_states(self) -> bool:
+        """Whether it has what layers keep of all tokens up to the last one."""
+        return any(True for _ in self._states())
+
     def reset(self) -> None:
         """Sets all of it to zeros."""
         for buffer in self._buffers.values():

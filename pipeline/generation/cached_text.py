@@ -50,6 +50,11 @@ class CachedText:
             if before != after and found > after
         ]
 
+    def goes_on(self, prompt: Prompt, rows: Sequence[int], found: int) -> bool:
+        """Whether a prompt has all that the cache has of some rows in its first slots, `found` of them."""
+        padding = (prompt.padding[rows] - self._padding[rows]).tolist()
+        return all(self.length + moved == found for moved in padding)
+
     def align(self, prompt: Prompt, rows: Sequence[int], length: int) -> None:
         """The first slots of rows hold those of a prompt now; other rows are where they were."""
         self._ids[rows, :length] = prompt.ids[rows, :length]

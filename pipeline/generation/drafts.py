@@ -153,8 +153,8 @@ def drafts_for(
         raise OptionError(
             "assistant_model: drafts come from it or from prompt_lookup_num_tokens: leave one of them out"
         )
-    if not assistant.extends:
-        raise OptionError(f"assistant_model: {assistant.kind} cannot go back where a draft is wrong: take another")
+    if not assistant.goes_back:
+        raise OptionError("assistant_model: its layers keep states, so that it cannot go back where a draft is wrong")
     if assistant is model:
         raise OptionError("assistant_model: is the model itself, whose cache has one text: compile it once more")
     if assistant.vocabulary != model.vocabulary:

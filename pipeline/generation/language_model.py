@@ -60,11 +60,11 @@ class LanguageModel:
         drafted, accepted: how many tokens of drafts the last call looked at, and how many of them it gave.
         batch: how many rows the cache has.
         max_length: how many tokens of a row it has room for.
-        kind: in words, models that take one token after another when a prompt is in the cache, if it is one of them.
+        kind: in words, the models that have no `extend`, if it is one of them.
         tokenizer: the `tokenizer.json` that it was saved with.
     """
 
-    kind = "models whose layers keep states"
+    kind = "models that go on from their states with one token after another"
 
     def __init__(
         self,
@@ -108,8 +108,13 @@ class LanguageModel:
 
     @property
     def extends(self) -> bool:
-        """Whether it takes several tokens more at once, which drafts, `reuse_cache` and chunks of prompts need."""
+        """Whether it takes several tokens more at once, which `reuse_cache`, chunks of prompts and drafts need."""
         return self._extend is not None
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether tokens may be taken back from the cache, which drafts need: layers that keep states cannot."""
+        return self.extends and not self._cache.has_states
 
     @property
     def buffers(self) -> Mapping[str, Any]:
@@ -263,16 +268,14 @@ class LanguageModel:
         return {"prefill": self.prefill, "decode": self.decode, **made}
 
     def _check(self, assistant: Any, settings: Settings) -> None:
-        """Raises `OptionError` where what takes several tokens at once is asked of a model that takes one by one."""
-        asked = {
-            "assistant_model": assistant,
-            "prompt_lookup_num_tokens": settings.prompt_lookup_num_tokens,
-            "prefill_chunk_size": settings.prefill_chunk_size,
-            "reuse_cache": settings.reuse_cache,
-        }
-        for name, given in asked.items():
+        """Raises `OptionError` where more is asked for than `extends` and `goes_back` say."""
+        drafts = {"assistant_model": assistant, "prompt_lookup_num_tokens": settings.prompt_lookup_num_tokens}
+        parts = {"prefill_chunk_size": settings.prefill_chunk_size, "reuse_cache": settings.reuse_cache}
+        for name, given in (drafts | parts).items():
             if given and not self.extends:
                 raise OptionError(f"{name}: is not there for {self.kind}: leave it out")
+            if given and name in drafts and not self.goes_back:
+                raise OptionError(f"{name}: is not there for models whose layers keep states: leave it out")
 
     def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
         """What a caller gives; each row as often as there are beams."""
@@ -359,7 +362,7 @@ class LanguageModel:
     def continued(self, prompt: Prompt, rows: Sequence[int]) -> int:
         """How many slots have what a prompt has there, in some rows, which are moved if their padding is another."""
         found, moves = self._text.shared(prompt, rows)
-        if found < _FEWEST:
+        if found < _FEWEST or self._cache.has_states and not self._text.goes_on(prompt, rows, found):
             return 0
         for move in moves:
             self._cache.move([move.row], move.begin, move.end, move.by)
@@ -413,7 +416,7 @@ class LanguageModel:
         elif count < _FEWEST:
             logits = self.decode(ids, padding, self._slots[: first + count])[:, None]
         else:
-            room = self.max_length - first - count
+            room = 0 if self._cache.has_states else self.max_length - first - count
             whole = np.pad(ids, ((0, 0), (0, min(_missing(count), room))))  # what is behind is overwritten
             rows = np.pad(kept, (0, _missing(len(kept))), "edge")
             logits = self.extend(whole, padding, self._slots[:first], rows)[:, : len(kept)]

@@ -21,10 +21,11 @@ def hybrid():
     return model, pipeline.generation.compile(model, max_length=96, batch=3)
 
 
-def padded(length, padding):
-    """Two prompts, of which the first has padding in front."""
+def padded(length, padding, other=0):
+    """Two prompts with padding in front."""
     ids, mask = prompt(2, length), torch.ones(2, length, dtype=torch.int64)
-    ids[0, :padding], mask[0, :padding] = 0, 0
+    for row, count in enumerate((padding, other)):
+        ids[row, :count], mask[row, :count] = 0, 0
     return ids, mask
 
 
@@ -79,7 +80,7 @@ def test_a_file_goes_on_without_torch(hybrid, tmp_path):
 import sys
 import pipeline
 lm = pipeline.generation.load({str(tmp_path / "lm")!r})
-assert (lm.batch, lm.max_length, lm.extends) == (3, 96, False)
+assert (lm.batch, lm.max_length, lm.extends) == (3, 96, True)
 assert lm.generate({ids.tolist()}, max_new_tokens=20).tolist() == {expected}
 assert not any(name in sys.modules for name in ("torch", "torch_mlir", "transformers"))
 """
@@ -95,22 +96,58 @@ def test_nothing_of_a_text_is_left(hybrid):
     assert not any(buffer.any() for buffer in lm.buffers.values())
 
 
-def test_what_takes_several_tokens_at_once_is_refused(hybrid):
+def test_a_text_goes_on_from_what_is_cached(hybrid):
+    """Turn by turn; from the start where a turn has other tokens, or fewer, than the states have seen."""
+    model, lm = hybrid
+    lm.reset()
+    cached = 0
+
+    def check(text, mask, reused):
+        expected = eager(model, text, attention_mask=mask, max_new_tokens=4)
+        assert torch.equal(lm.generate(text, mask, max_new_tokens=4, reuse_cache=True), expected)
+        assert lm.reused == reused
+        return expected
+
+    text, mask = padded(60, 40, 12)
+    for added in (3, 1, 5):
+        text = torch.cat([check(text, mask, cached), prompt(2, added, added)], 1)
+        mask = torch.nn.functional.pad(mask, (0, 4 + added), value=1)
+        cached = text.shape[1] - added - 1  # the last token that was given is not in the cache
+    text = torch.cat([check(text[:, 10:], mask[:, 10:], cached - 10), prompt(2, 2)], 1)  # with less padding
+    mask = torch.nn.functional.pad(mask[:, 10:], (0, 6), value=1)
+    check(text[:, :-4], mask[:, :-4], 0)
+    other = text.clone()
+    other[1, 20] += 1
+    check(other, mask, 0)
+
+
+def test_prompts_in_chunks(hybrid):
+    model, lm = hybrid
+    ids, mask = padded(75, 30)
+    expected = eager(model, ids, attention_mask=mask, max_new_tokens=9)
+    for size in (7, 37, 74):  # the last chunk has five tokens, and one
+        assert torch.equal(lm.generate(ids, mask, max_new_tokens=9, prefill_chunk_size=size), expected), size
+
+
+def test_what_goes_back_is_refused(hybrid):
     _, lm = hybrid
-    assert not lm.extends
+    assert lm.extends and not lm.goes_back
     llama = pipeline.generation.compile(small_model("llama"), max_length=32)
-    settings = {
-        "reuse_cache": True,
-        "prefill_chunk_size": 4,
-        "prompt_lookup_num_tokens": 3,
-        "assistant_model": llama,
-    }
-    for name, value in settings.items():
+    for name, value in {"prompt_lookup_num_tokens": 3, "assistant_model": llama}.items():
         with pytest.raises(OptionError, match=f"{name}: is not there for models whose layers keep states"):
             lm.generate(prompt(1, 5), max_new_tokens=3, **{name: value})
-    with pytest.raises(OptionError, match="cannot go back where a draft is wrong"):
+    with pytest.raises(OptionError, match="assistant_model: its layers keep states"):
         llama.generate(prompt(1, 5), max_new_tokens=3, assistant_model=lm)
-    with pytest.raises(OptionError, match="extend: is not there for models whose layers keep states"):
+
+
+def test_models_that_go_on_one_by_one():
+    """transformers' Mamba takes several tokens for the start of a text."""
+    lm = pipeline.generation.compile(small_model("mamba"), max_length=32)
+    assert not lm.extends
+    for settings in ({"reuse_cache": True}, {"prefill_chunk_size": 4}, {"prompt_lookup_num_tokens": 3}):
+        with pytest.raises(OptionError, match=f"{next(iter(settings))}: is not there for models that go on from their"):
+            lm.generate(prompt(1, 5), max_new_tokens=3, **settings)
+    with pytest.raises(OptionError, match="extend: is not there for models that go on from their states with one"):
         _ = lm.extend
 
 

@@ -8,7 +8,6 @@ transposed, repeated or copied in a step. A step reads the slots that are filled
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -151,7 +150,7 @@ class CacheView(StatesView, Cache):
     ):
         Cache.__init__(self, layers=[])
         StatesView.__init__(self, buffers, is_first=_is_zero(first))
-        self.buffers, self._first, self._end, self._rows = buffers, first, end, rows
+        self.buffers, self.first, self._end, self._rows = buffers, first, end, rows
         self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else _HiddenLayers()
 
     def update(
@@ -166,9 +165,9 @@ class CacheView(StatesView, Cache):
         keys, values = self.buffers.of_layer(layer_idx)
         new_keys = key_states.transpose(2, 3).flatten(0, 1)
         new_values = value_states.flatten(0, 1)
-        keys[:, :, self._first : self._end] = new_keys
-        values[:, self._first : self._end] = new_values
-        if _is_zero(self._first):
+        keys[:, :, self.first : self._end] = new_keys
+        values[:, self.first : self._end] = new_values
+        if _is_zero(self.first):
             return key_states, value_states
         return self._read(keys, values)
 
@@ -186,11 +185,11 @@ class CacheView(StatesView, Cache):
 
     def get_seq_length(self, layer_idx: int = 0) -> Any:
         """How many slots are filled."""
-        return self._first
+        return self.first
 
     def get_query_offset(self, layer_idx: int = 0) -> Any:
         """The slot of the first token."""
-        return self._first
+        return self.first
 
     def get_mask_sizes(self, query_length: Any, layer_idx: int) -> tuple[Any, int]:
         """How many slots masks are for, and the first of them."""
@@ -308,6 +307,11 @@ def _looks_up(module: nn.Module) -> bool:
     return "ALL_ATTENTION_FUNCTIONS" in inspect.unwrap(type(module).forward).__code__.co_names
 
 
+def _mask_of_slots(*args: Any, **kwargs: Any) -> torch.Tensor | None:
+    """The mask that transformers makes of one of padding: there always is one."""
+    return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False})
+
+
 @contextlib.contextmanager
 def attending_to_buffers(model: nn.Module) -> Iterator[None]:
     """Has a model of transformers use `cached_attention` meanwhile, if its attention is one of those functions."""
@@ -315,7 +319,7 @@ def attending_to_buffers(model: nn.Module) -> Iterator[None]:
         yield
         return
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
-    ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, functools.partial(sdpa_mask, allow_is_causal_skip=False))
+    ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _mask_of_slots)
     configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
     before = [(config, config._attn_implementation_internal) for config in configs.values()]
     try:

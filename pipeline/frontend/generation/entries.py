@@ -81,7 +81,7 @@ class StepEntry(nn.Module):
         present = slots[None] >= padding[:, None]
         positions = filled - 1 - padding[:, None]
         cache = CacheView(self.cache, filled - 1, filled, len(input_ids))
-        return _logits(self.model, input_ids, Seen(present, present[:, None, None]), positions, cache)
+        return _logits(self.model, input_ids, _Seen(present, present[:, None, None]), positions, cache)
 
 
 class ExtendEntry(nn.Module):
@@ -108,7 +108,7 @@ class ExtendEntry(nn.Module):
 
 
 @dataclass
-class Seen:
+class _Seen:
     """What tokens see of the slots.
 
     Attributes:
@@ -120,9 +120,9 @@ class Seen:
     by_tokens: torch.Tensor
 
 
-def _seen(own: torch.Tensor, slots: torch.Tensor, padding: torch.Tensor) -> Seen:
+def _seen(own: torch.Tensor, slots: torch.Tensor, padding: torch.Tensor) -> _Seen:
     present = slots[None] >= padding[:, None]
-    return Seen(present, ((slots[None] <= own[:, None])[None] & present[:, None])[:, None])
+    return _Seen(present, ((slots[None] <= own[:, None])[None] & present[:, None])[:, None])
 
 
 def _prompt_logits(
@@ -136,7 +136,7 @@ def _prompt_logits(
 
 
 def _logits(
-    model: nn.Module, input_ids: torch.Tensor, seen: Seen, positions: torch.Tensor, cache: CacheView
+    model: nn.Module, input_ids: torch.Tensor, seen: _Seen, positions: torch.Tensor, cache: CacheView
 ) -> torch.Tensor:
     last = torch.full([1], input_ids.shape[1] - 1)  # `torch.tensor` would make a number of the length
     return _kept_logits(model, input_ids, seen, positions, cache, last)[:, -1]
@@ -145,7 +145,7 @@ def _logits(
 def _kept_logits(
     model: nn.Module,
     input_ids: torch.Tensor,
-    seen: Seen,
+    seen: _Seen,
     positions: torch.Tensor,
     cache: CacheView,
     kept: torch.Tensor,
@@ -172,10 +172,12 @@ def _takes(model: nn.Module, argument: str) -> bool:
     return argument in inspect.signature(model.forward).parameters
 
 
-def _mask(model: nn.Module, seen: Seen, cache: CacheView) -> torch.Tensor | None:
-    """The mask as a model takes it: layers with states are to know which tokens are padding."""
+def _mask(model: nn.Module, seen: _Seen, cache: CacheView) -> torch.Tensor | None:
+    """The mask as a model takes it: where layers have states, which tokens are padding, of all or of the new ones."""
     if cache.buffers.has_states:
-        return seen.present if cache.buffers.has_keys or cache.is_first else None
+        is_step = seen.by_tokens.shape[2] == 1
+        new = None if is_step else seen.present[:, cache.first :]
+        return seen.present if cache.buffers.has_keys else new
     return _added_to_scores(seen.by_tokens, model.dtype) if attends_itself(model) else seen.by_tokens
 
 
@@ -189,8 +191,8 @@ def compile_entries(
 ) -> tuple[Executable, Executable, Callable[[], Executable] | None, Callable[[], Executable] | None]:
     """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry` and `JoiningEntry`.
 
-    They share the model's weights, what they prepare of these, and, but for the last, one cache. A model with states
-    has none that extends: states are those after the last token. A batch of one has no prompts that join others.
+    They share the model's weights, what they prepare of these, and, but for the last, one cache. A model that goes on
+    from its states token by token, as Mamba does, has none that extends. A batch of one has none that joins others.
 
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
@@ -206,6 +208,7 @@ def compile_entries(
         has_states = any(shape.states for shape in shapes)
         if attends_itself(model) or has_states:
             _check_entries(model, shapes)
+        extends = not has_states or _extends(model, shapes)
     slots = aligned_slots(model, max_length)
     cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
@@ -229,7 +232,7 @@ def compile_entries(
     return (
         compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None)),
         compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length})),
-        None if has_states else extending,
+        extending if extends else None,
         joining if batch > 1 else None,
     )
 
@@ -293,25 +296,16 @@ def _cache_of(results: Any) -> Any:
 
 def _check_entries(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
     """Raises `CaptureError` if a model makes something else of what it is given here than of what is usual."""
-    ids, mask = torch.arange(12).view(2, 6) % model.get_input_embeddings().num_embeddings, torch.ones(2, 6).long()
-    mask[1, :2] = 0
-    positions = (mask.cumsum(1) - 1).clamp(min=0)
-    expected = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
-    logits = expected.logits[:, -2:].float()
-    cache, padding, why = CacheBuffers(shapes, len(ids), _ALIGNED_SLOTS), (mask == 0).sum(1), ""
-    difference = torch.tensor(torch.inf)
+    text = _ExampleText.of(model, shapes)
+    why = ""
     try:
-        with attending_to_buffers(model), recurrences_as_loops(model):
-            first = PromptEntry(model, cache)(ids[:, :-1], padding)
-            second = StepEntry(model, cache)(ids[:, -1:], padding, torch.arange(ids.shape[1]))
-        difference = (torch.stack([first, second], 1) - logits).abs().max()
+        agree = text.agrees(lambda ids, padding, cache: _step_by_step(model, ids, padding, cache))
     except Exception as error:  # whatever a model does with what it does not expect
-        why = f" ({one_line(error)})"
-    rounding = torch.finfo(shapes[0].dtype).eps ** 0.5
-    if not difference <= rounding * logits.abs().max():
+        agree, why = False, f" ({one_line(error)})"
+    if not agree:
         kind = (
             "keeps states of a kind that generation has not yet"
-            if cache.has_states
+            if any(shape.states for shape in shapes)
             else "its attention is its own, none of transformers' attention functions, and takes no masks of "
             "[batch, 1, tokens, slots]"
         )
@@ -319,3 +313,53 @@ def _check_entries(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
             f"{type(model).__name__}: {kind}{why}, so that it cannot be given this cache; compile it with "
             "pipeline.compile"
         )
+
+
+def _extends(model: nn.Module, shapes: Sequence[LayerShape]) -> bool:
+    """Whether a model goes on from its states with several tokens at once: transformers' Mamba begins anew."""
+    return _ExampleText.of(model, shapes).agrees(lambda ids, padding, cache: _at_once(model, ids, padding, cache))
+
+
+def _step_by_step(model: nn.Module, ids: torch.Tensor, padding: torch.Tensor, cache: CacheBuffers) -> torch.Tensor:
+    """The logits after the last two tokens: of a prompt, and of a step behind it."""
+    prompt = PromptEntry(model, cache)(ids[:, :-1], padding)
+    return torch.stack([prompt, StepEntry(model, cache)(ids[:, -1:], padding, torch.arange(ids.shape[1]))], 1)
+
+
+def _at_once(model: nn.Module, ids: torch.Tensor, padding: torch.Tensor, cache: CacheBuffers) -> torch.Tensor:
+    """The logits after the last two tokens, which come at once behind a prompt."""
+    PromptEntry(model, cache)(ids[:, :-2], padding)
+    return ExtendEntry(model, cache)(ids[:, -2:], padding, torch.arange(ids.shape[1] - 2), torch.arange(2))
+
+
+@dataclass
+class _ExampleText:
+    """Two rows of tokens, of which one has padding.
+
+    Attributes:
+        ids: int64[2, length].
+        padding: int64[2].
+        logits: what a model makes of them without a cache, after the last two tokens.
+    """
+
+    model: nn.Module
+    shapes: Sequence[LayerShape]
+    ids: torch.Tensor
+    padding: torch.Tensor
+    logits: torch.Tensor
+
+    @classmethod
+    def of(cls, model: nn.Module, shapes: Sequence[LayerShape]) -> _ExampleText:
+        """Runs the model."""
+        ids, mask = torch.arange(12).view(2, 6) % model.get_input_embeddings().num_embeddings, torch.ones(2, 6).long()
+        mask[1, :2] = 0
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        results = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
+        return cls(model, shapes, ids, (mask == 0).sum(1), results.logits[:, -2:].float())
+
+    def agrees(self, run: Callable[[torch.Tensor, torch.Tensor, CacheBuffers], torch.Tensor]) -> bool:
+        """Whether entries give these logits, in an empty cache."""
+        cache = CacheBuffers(self.shapes, len(self.ids), _ALIGNED_SLOTS)
+        with attending_to_buffers(self.model), recurrences_as_loops(self.model):
+            difference = (run(self.ids, self.padding, cache) - self.logits).abs().max()
+        return bool(difference <= torch.finfo(self.model.dtype).eps ** 0.5 * self.logits.abs().max())

@@ -56,8 +56,8 @@ def _scan_tokens(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> tupl
     start = x.new_zeros(*x.shape[:2], A.shape[1])
 
     def step(t: int, found: Tensor, h: Tensor, *rest: Tensor) -> tuple[Any, ...]:
-        *tokens, A = rest
-        h, here = _scan_step(h, *(row(part, 0, t) for part in tokens), A)
+        x, dt, B, C = (row(part, 0, t) for part in rest[:-1])
+        h, here = _scan_step(h, x, dt, B, C, rest[-1])
         return t + 1, with_row(found, here, 0, t), h
 
     tokens = [part.movedim(2, 0).clone(memory_format=torch.contiguous_format) for part in (x, dt, B, C)]
