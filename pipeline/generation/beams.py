@@ -64,8 +64,10 @@ class Beams:
         return self._open[:, :, self._length - 1].reshape(-1), rows.reshape(-1)
 
     def texts(self) -> np.ndarray:
-        """The best text of each prompt, int64[prompts, length]; what ended early is filled up."""
-        return self._ended[:, 0, : self._lengths[:, 0].max()]
+        """The best texts of each prompt, int64[prompts * texts, length]; what ended early is filled up."""
+        count = self._settings.num_return_sequences
+        length = self._lengths[:, :count].max()
+        return self._ended[:, :count, :length].reshape(-1, length)
 
     def _keep_ended(self, texts: np.ndarray, found: np.ndarray, ends: np.ndarray) -> None:
         """Takes those of the best `width` texts that end into those that ended; worse ones end unseen."""

@@ -102,7 +102,9 @@ class Assistant(Drafts):
         """Chooses tokens by the settings of the model that it helps."""
         super().__init__(settings.num_assistant_tokens)
         self._model, self._draw = model, draw
-        self._settings = replace(settings, prompt_lookup_num_tokens=0, prefill_chunk_size=None, reuse_cache=True)
+        self._settings = replace(
+            settings, prompt_lookup_num_tokens=0, prefill_chunk_size=None, reuse_cache=True, num_return_sequences=1
+        )
 
     def after(self, texts: Sequence[np.ndarray], counts: Sequence[int]) -> list[Draft]:
         """See `Drafts`; none where the assistant's cache has no room for the texts."""

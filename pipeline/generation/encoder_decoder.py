@@ -31,16 +31,16 @@ class SourcePrompt(Prompt):
     mask: np.ndarray
 
     @staticmethod
-    def of_source(input_ids: Any, attention_mask: Any, batch: int, beams: int, first: int) -> SourcePrompt:
-        """What a caller gives, each row `beams` times.
+    def of_source(input_ids: Any, attention_mask: Any, batch: int, copies: int, first: int) -> SourcePrompt:
+        """What a caller gives, each row `copies` times.
 
         Raises:
             ArgumentError: it has no rows or too many, or a row has no tokens.
         """
         ids = integers("input_ids", input_ids)
         mask = np.ones_like(ids) if attention_mask is None else integers("attention_mask", attention_mask)
-        if not 1 <= len(ids) * beams <= batch:
-            counted = f"{len(ids)} rows" if beams == 1 else f"{len(ids)} rows of {beams} beams"
+        if not 1 <= len(ids) * copies <= batch:
+            counted = f"{len(ids)} rows" if copies == 1 else f"{len(ids)} rows of {copies} texts each"
             raise ArgumentError(f"input_ids: has {counted}, the model was compiled for batch={batch} at most")
         if mask.shape != ids.shape:
             raise ArgumentError(
@@ -49,8 +49,8 @@ class SourcePrompt(Prompt):
         if not (mask != 0).any(1).all():
             raise ArgumentError("input_ids: a row has no tokens, or padding alone; give it the token that ends texts")
         missing = ((0, 0), (0, max(_SHORTEST - ids.shape[1], 0)))
-        source, mask = (np.pad(filled_up(np.repeat(array, beams, 0), batch), missing) for array in (ids, mask))
-        given = np.full((len(ids) * beams, 1), first, np.int64)
+        source, mask = (np.pad(filled_up(np.repeat(array, copies, 0), batch), missing) for array in (ids, mask))
+        given = np.full((len(ids) * copies, 1), first, np.int64)
         return SourcePrompt(given, filled_up(given, batch), np.zeros(batch, np.int64), source, mask)
 
 
@@ -87,7 +87,7 @@ class EncoderDecoderModel(LanguageModel):
         first = settings.decoder_start_token_id
         if first is None:
             raise OptionError("decoder_start_token_id: the model's generation_config has none; give it")
-        prompt = SourcePrompt.of_source(input_ids, attention_mask, self.batch, settings.num_beams, first)
+        prompt = SourcePrompt.of_source(input_ids, attention_mask, self.batch, settings.copies, first)
         if prompt.source.shape[1] > self.max_source_length:
             raise ArgumentError(
                 f"input_ids: {prompt.source.shape[1]} tokens are more than the model was compiled for, "

@@ -152,6 +152,7 @@ class LanguageModel:
         attention_mask: Any = None,
         *,
         assistant_model: LanguageModel | None = None,
+        streamer: Any = None,
         **settings: Any,
     ) -> Any:
         """The prompt and what follows, int64[rows, tokens], in the library of the prompt.
@@ -161,22 +162,35 @@ class LanguageModel:
             attention_mask: [rows, length], 0 for padding, which stands at the start of a row.
             assistant_model: a smaller model of the same tokens, which guesses at those that come next; this one looks
                 at several guesses in one step, and gives the tokens that it gives without.
-            settings: see `Settings`; what is not given is that of the model's generation config.
+            streamer: as transformers' TextStreamer: its `put` is given the prompt and then the tokens of each step as
+                soon as they are known, and `end` is called; not with beams.
+            settings: see `Settings`; what is not given is that of `generation_config`, one of transformers' or a
+                dictionary, and else that of the model's.
 
         Raises:
             ArgumentError: the prompt doesn't fit; says how.
             OptionError: a setting is unknown or out of range.
         """
-        chosen = self.settings.but(**settings)
-        with self._lock:
-            if chosen.num_beams > 1 and assistant_model is None and not chosen.prompt_lookup_num_tokens:
-                joined = self._search(self._prompt(input_ids, attention_mask, chosen), chosen)
-            else:
-                stream = self.stream(input_ids, attention_mask, assistant_model=assistant_model, **settings)
-                steps = [tokens[:, None] for tokens in stream]
-                joined = np.concatenate([self._prompt(input_ids, attention_mask, chosen).given, *steps], -1)
+        chosen = self.settings.of_call(settings)
         library = library_of(input_ids)
-        return joined if library is None else converted(joined, library)
+
+        def given_back(tokens: np.ndarray) -> Any:
+            return tokens if library is None else converted(tokens, library)
+
+        with self._lock:
+            if streamer is None and chosen.num_beams > 1 and not (assistant_model or chosen.prompt_lookup_num_tokens):
+                return given_back(self._search(self._prompt(input_ids, attention_mask, chosen), chosen))
+            stream = self.stream(input_ids, attention_mask, assistant_model=assistant_model, **settings)
+            steps = [self._prompt(input_ids, attention_mask, chosen).given]
+            if streamer is not None:
+                streamer.put(given_back(steps[0]))
+            for tokens in stream:
+                steps.append(tokens[:, None])
+                if streamer is not None:
+                    streamer.put(given_back(tokens))
+        if streamer is not None:
+            streamer.end()
+        return given_back(np.concatenate(steps, -1))
 
     def stream(
         self,
@@ -187,11 +201,12 @@ class LanguageModel:
         **settings: Any,
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
-        chosen = self.settings.but(**settings)
+        chosen = self.settings.of_call(settings)
         self._check(assistant_model, chosen)
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         draw = TorchDraw() if is_torchs else NumpyDraw()
-        drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)), draw)
+        rows = len(integers("input_ids", input_ids)) * chosen.copies
+        drafts = drafts_for(self, assistant_model, chosen, rows, draw)
         if chosen.num_beams > 1:
             raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
         prompt = self._prompt(input_ids, attention_mask, chosen)
@@ -280,14 +295,14 @@ class LanguageModel:
     def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
         """What a caller gives; each row as often as there are beams."""
         self._check(None, settings)
-        return Prompt.of(input_ids, attention_mask, self.batch, settings.num_beams)
+        return Prompt.of(input_ids, attention_mask, self.batch, settings.copies)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
         settings.check_tokens(self.vocabulary)
         length = prompt.length
         room = self.max_length - length + 1
-        count = max(room, 0) if settings.max_new_tokens is None else settings.max_new_tokens
+        count = settings.count(prompt.given.shape[1], room)
         if count > room or length > self.max_length:
             raise ArgumentError(
                 f"input_ids: {length} tokens and {count} new ones are more than the cache has room for, "
@@ -375,7 +390,7 @@ class LanguageModel:
         count = self._count(prompt, settings)
         beams = Beams(prompt.given, prompt.given_padding, count, settings)
         if beams.is_done:
-            return prompt.given[:: settings.num_beams]
+            return prompt.given[np.arange(rows) % settings.num_beams < settings.num_return_sequences]
         for number in range(count):
             tokens, sources = beams.advance(as_numpy(self._logits(prompt, tokens, number, settings))[:rows])
             if beams.is_done:

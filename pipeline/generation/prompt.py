@@ -29,25 +29,25 @@ class Prompt:
     padding: np.ndarray
 
     @staticmethod
-    def of(input_ids: Any, attention_mask: Any, batch: int, beams: int = 1) -> Prompt:
-        """What a caller gives, each row `beams` times.
+    def of(input_ids: Any, attention_mask: Any, batch: int, copies: int = 1) -> Prompt:
+        """What a caller gives, each row `copies` times.
 
         Raises:
             ArgumentError: it has no rows or too many, no tokens, or padding elsewhere than at the start.
         """
         given = integers("input_ids", input_ids)
         rows, length = given.shape
-        if not 1 <= rows * beams <= batch:
-            counted = f"{rows} rows" if beams == 1 else f"{rows} rows of {beams} beams"
+        if not 1 <= rows * copies <= batch:
+            counted = f"{rows} rows" if copies == 1 else f"{rows} rows of {copies} texts each"
             raise ArgumentError(f"input_ids: has {counted}, the model was compiled for batch={batch} at most")
         if length < 1:
             raise ArgumentError("input_ids: is empty; give it the token that texts begin with")
         padding = _padding(given, attention_mask)
         short = max(_SHORTEST - length, 0)
         return Prompt(
-            np.repeat(given, beams, 0),
-            np.pad(filled_up(np.repeat(given, beams, 0), batch), ((0, 0), (short, 0))),
-            filled_up(np.repeat(padding, beams, 0), batch) + short,
+            np.repeat(given, copies, 0),
+            np.pad(filled_up(np.repeat(given, copies, 0), batch), ((0, 0), (short, 0))),
+            filled_up(np.repeat(padding, copies, 0), batch) + short,
         )
 
     @property

@@ -124,17 +124,18 @@ class TextRows:
             OptionError: a setting is unknown, out of range, or not there.
             PipelineError: no row is free.
         """
-        chosen = self._settings.but(**settings)
+        chosen = self._settings.of_call(settings)
         for name in ("prompt_lookup_num_tokens", "reuse_cache", "prefill_chunk_size"):
             if getattr(chosen, name):
                 raise OptionError(f"{name}: is not there for rows that come and go: leave it out")
-        if chosen.num_beams > 1:
-            raise OptionError("num_beams: is not there for rows that come and go: leave it out")
+        for name in ("num_beams", "num_return_sequences"):
+            if getattr(chosen, name) > 1:
+                raise OptionError(f"{name}: is not there for rows that come and go: leave it out")
         chosen.check_tokens(vocabulary_of(self._decode))
         given = [input_ids] if isinstance(input_ids, list) else input_ids[None]
         prompt = integers("input_ids", given)[0] if len(input_ids) else np.zeros(0, np.int64)
         room = self._room - len(prompt) + 1
-        count = room if chosen.max_new_tokens is None else chosen.max_new_tokens
+        count = chosen.count(len(prompt), room)
         if not len(prompt) or not 1 <= count <= room:
             raise ArgumentError(
                 f"input_ids: expected one token at least, and with one new token at least no more than "

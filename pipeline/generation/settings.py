@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import OptionError
+from pipeline.errors import ArgumentError, OptionError
 
 #: What keys and values are kept as: as the model computes them, or rounded to bytes.
 KV_CACHES = ("model", "int8")
 
 #: What a generation config may ask for that is not here, and the value that asks for nothing.
 _IDLE = {
-    "num_return_sequences": 1,
     "num_beam_groups": 1,
     "diversity_penalty": 0.0,
     "force_words_ids": None,
@@ -28,6 +27,12 @@ _IDLE = {
     "encoder_repetition_penalty": 1.0,
 }
 
+#: What a generation config has of these that is about something else: transformers' own default, or the model's room.
+_NOT_OF_CONFIGS = {"max_length"}
+
+#: What is given to calls beside these; there is a cache whatever `use_cache` says.
+_OF_CALLS = {"generation_config", "use_cache"}
+
 #: The settings that are tokens, one or several.
 _TOKENS = {"eos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"}
 
@@ -38,11 +43,15 @@ class Settings:
 
     Attributes:
         max_new_tokens: how many tokens at most; None for as many as the cache has room for.
+        max_length: how many tokens at most with those of the prompt, its padding included, where `max_new_tokens` is
+            None; of a generation config it is not taken.
         do_sample: whether tokens are drawn; else each is the most likely one.
         temperature, top_k, top_p, min_p: which tokens are drawn, and how likely; 0 or None for all tokens.
         typical_p, epsilon_cutoff, eta_cutoff: likewise; 1 and 0 for all tokens.
         num_beams: how many texts go on side by side for each prompt; the best of them is given.
         length_penalty: of beams: a text's score is divided by this power of its length.
+        num_return_sequences: how many texts are given for each prompt, one after the other: as many are drawn, or the
+            best of the beams.
         early_stopping: of beams: whether a prompt is done when `num_beams` texts have ended; False for when no better
             one is likely, "never" for when none is possible.
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
@@ -67,6 +76,7 @@ class Settings:
     """
 
     max_new_tokens: int | None = None
+    max_length: int | None = None
     do_sample: bool = False
     temperature: float = 1.0
     top_k: int | None = 50
@@ -85,6 +95,7 @@ class Settings:
     forced_bos_token_id: int | None = None
     forced_eos_token_id: tuple[int, ...] = ()
     num_beams: int = 1
+    num_return_sequences: int = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
     prompt_lookup_num_tokens: int = 0
@@ -103,13 +114,27 @@ class Settings:
         Raises:
             OptionError: it asks for something else that changes the tokens.
         """
+        return Settings()._with_config(config)
+
+    def of_call(self, given: Mapping[str, Any]) -> Settings:
+        """These with those of a `generation_config`, if a call gives one, and with what else it gives.
+
+        Raises:
+            OptionError: as `of_config` and `but`.
+        """
+        config = given.get("generation_config")
+        base = self if config is None else self._with_config(_as_dictionary(config))
+        return base.but(**{name: value for name, value in given.items() if name not in _OF_CALLS})
+
+    def _with_config(self, config: Mapping[str, Any]) -> Settings:
         for name, idle in _IDLE.items():
             if config.get(name) not in (None, idle):
                 raise OptionError(
-                    f"the model's generation_config has {name}={config[name]!r}, which generation has not yet; set it "
+                    f"the generation_config has {name}={config[name]!r}, which generation has not yet; set it "
                     f"to {idle!r} for tokens without it"
                 )
-        return Settings().but(**{field.name: config[field.name] for field in fields(Settings) if field.name in config})
+        known = {field.name for field in fields(Settings)} - _NOT_OF_CONFIGS
+        return self.but(**{name: config[name] for name in known & config.keys()})
 
     def but(self, **given: Any) -> Settings:
         """These with those that are given; None for one that stays.
@@ -147,6 +172,28 @@ class Settings:
                 if not 0 <= token < vocabulary:
                     raise OptionError(f"{name}: expected tokens from 0 to {vocabulary - 1}, got {token}")
 
+    def count(self, length: int, room: int) -> int:
+        """How many tokens may follow a prompt of `length`, behind which there is room for `room`.
+
+        Raises:
+            ArgumentError: the prompt has `max_length` tokens already.
+        """
+        if self.max_new_tokens is not None:
+            return self.max_new_tokens
+        if self.max_length is None:
+            return max(room, 0)
+        if length >= self.max_length:
+            raise ArgumentError(
+                f"input_ids: {length} tokens leave no room for new ones, max_length={self.max_length}: give a "
+                "larger one, or max_new_tokens"
+            )
+        return self.max_length - length
+
+    @property
+    def copies(self) -> int:
+        """How many rows each prompt takes."""
+        return max(self.num_beams, self.num_return_sequences)
+
     @property
     def filler(self) -> int:
         """What follows in a row that has ended."""
@@ -155,6 +202,7 @@ class Settings:
     def _check(self) -> None:
         ranges = {
             "max_new_tokens": (self.max_new_tokens is None or self.max_new_tokens >= 0, "a number from 0"),
+            "max_length": (self.max_length is None or self.max_length >= 0, "a number from 0"),
             "temperature": (self.temperature > 0, "a number above 0; leave do_sample out for no randomness"),
             "top_k": (self.top_k is None or self.top_k >= 0, "a number from 0, which is for all tokens"),
             "top_p": (0 < self.top_p <= 1, "a number above 0, and 1 at most"),
@@ -167,6 +215,7 @@ class Settings:
             "min_length": (self.min_length >= 0, "a number from 0"),
             "min_new_tokens": (self.min_new_tokens >= 0, "a number from 0"),
             "num_beams": (self.num_beams >= 1, "a number from 1"),
+            "num_return_sequences": (self.num_return_sequences >= 1, "a number from 1"),
             "early_stopping": (self.early_stopping in (True, False, "never"), "True, False or 'never'"),
             "prompt_lookup_num_tokens": (self.prompt_lookup_num_tokens >= 0, "a number from 0, which is for no drafts"),
             "max_matching_ngram_size": (self.max_matching_ngram_size >= 1, "a number from 1"),
@@ -179,6 +228,19 @@ class Settings:
                 raise OptionError(f"{name}: expected {expected}, got {getattr(self, name)}")
         if self.num_beams > 1 and self.do_sample:
             raise OptionError("num_beams: beams are not drawn: leave do_sample or num_beams out")
+        if not self.do_sample and self.num_return_sequences > self.num_beams:
+            raise OptionError(
+                f"num_return_sequences: of {self.num_beams} texts that are not drawn, "
+                f"{self.num_return_sequences} are asked for: set do_sample=True, or num_beams to as many"
+            )
+
+
+def _as_dictionary(config: Any) -> Mapping[str, Any]:
+    """What a generation config says."""
+    found = config.to_dict() if hasattr(config, "to_dict") else config
+    if not isinstance(found, Mapping):
+        raise OptionError(f"generation_config: expected one of transformers' or a dictionary, got {config!r}")
+    return found
 
 
 def _tokens(name: str, given: Any) -> tuple[int, ...]:

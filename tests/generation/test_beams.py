@@ -104,7 +104,7 @@ def test_the_cache_stays_where_it_is(llama):
 def test_what_is_refused(llama):
     _, lm = llama
     ids = prompt(3, 5)
-    with pytest.raises(ArgumentError, match="has 3 rows of 4 beams, the model was compiled for batch=8"):
+    with pytest.raises(ArgumentError, match="has 3 rows of 4 texts each, the model was compiled for batch=8"):
         lm.generate(ids, num_beams=4)
     with pytest.raises(OptionError, match="use generate, or num_beams=1"):
         lm.stream(ids, num_beams=2)

@@ -85,6 +85,8 @@ def test_draws_beams_and_ends(t5):
         {"repetition_penalty": 1.3},
         {"num_beams": 2},
         {"num_beams": 2, **ends},
+        {"num_beams": 2, "num_return_sequences": 2, **ends},
+        {"do_sample": True, "num_return_sequences": 2},
         ends,
     ):
         found = []
@@ -237,5 +239,5 @@ def test_what_is_refused(t5):
         lm.generate(ids, mask * 0)
     with pytest.raises(ArgumentError, match="49 tokens are more than the model was compiled for"):
         lm.generate(prompt(1, 49))
-    with pytest.raises(ArgumentError, match="2 rows of 3 beams"):
+    with pytest.raises(ArgumentError, match="2 rows of 3 texts each"):
         lm.generate(ids, num_beams=3)

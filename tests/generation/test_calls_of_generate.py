@@ -1,0 +1,139 @@
+"""What calls of transformers' `generate` give beside tokens: how many texts and tokens, configs, streamers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers as tf
+from generation.small_models import eager, prompt, small_model
+
+import pipeline
+from pipeline import ArgumentError, OptionError
+
+
+@pytest.fixture(scope="module")
+def llama():
+    model = small_model("llama")
+    return model, pipeline.generation.compile(model, max_length=64, batch=8)
+
+
+class Streamer:
+    """Keeps what it is given."""
+
+    def __init__(self):
+        self.given, self.has_ended = [], False
+
+    def put(self, tokens):
+        assert not self.has_ended
+        self.given.append(tokens)
+
+    def end(self):
+        self.has_ended = True
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"do_sample": True, "num_return_sequences": 4},
+        {"do_sample": True, "num_return_sequences": 1, "top_k": 5},
+        {"num_beams": 4, "num_return_sequences": 3},
+        {"num_beams": 4, "num_return_sequences": 4, "ends": True, "early_stopping": True},
+        {"num_beams": 3, "num_return_sequences": 2, "ends": True, "length_penalty": -1.0},
+    ],
+    ids=str,
+)
+def test_several_texts_of_each_prompt(llama, settings):
+    model, lm = llama
+    ids, mask = prompt(2, 7, seed=3), torch.ones(2, 7, dtype=torch.int64)
+    mask[1, :3], ids[1, :3] = 0, 0
+    settings = {"max_new_tokens": 20, "attention_mask": mask, **settings}
+    if settings.pop("ends", False):
+        free = eager(model, ids, max_new_tokens=20, num_beams=4)
+        settings |= {"eos_token_id": sorted({int(free[0, -9]), int(free[1, -3])}), "pad_token_id": 0}
+    torch.manual_seed(5)
+    expected = eager(model, ids, **settings)
+    torch.manual_seed(5)
+    got = lm.generate(ids, **settings)
+    assert torch.equal(got, expected)
+    assert len({tuple(text) for text in got.tolist()}) == len(got) == 2 * settings["num_return_sequences"]
+
+
+def test_several_texts_with_drafts(llama):
+    """They are other texts than without: draws are others. Arrays come back as arrays."""
+    _, lm = llama
+    ids = prompt(2, 5).numpy()
+    pipeline.manual_seed(1)
+    got = lm.generate(ids, max_new_tokens=9, do_sample=True, num_return_sequences=3, prompt_lookup_num_tokens=2)
+    assert got.shape == (6, 14) and (got[:, :5] == ids.repeat(3, 0)).all()
+    assert len({tuple(text) for text in got.tolist()}) == 6
+    pipeline.manual_seed(1)
+    settings = {"max_new_tokens": 9, "do_sample": True, "num_return_sequences": 3}
+    assert lm.generate(ids, **settings, assistant_model=small_assistant()).shape == (6, 14)
+
+
+def small_assistant():
+    return pipeline.generation.compile(small_model("llama"), max_length=64, batch=6)
+
+
+def test_how_long_texts_are(llama):
+    model, lm = llama
+    ids = prompt(2, 7)
+    for settings in (
+        {"max_length": 12},
+        {"max_length": 8},
+        {"max_length": 9, "max_new_tokens": 20},
+        {"max_length": 65},
+    ):
+        assert torch.equal(lm.generate(ids, **settings), eager(model, ids, **settings)), settings
+    rows = lm.rows()
+    row = rows.start(ids[0], max_length=10)
+    while rows.step():
+        pass
+    assert row.tokens == eager(model, ids[:1], max_length=10)[0, 7:].tolist()
+
+
+def test_generation_configs(llama):
+    model, lm = llama
+    ids = prompt(1, 7)
+    config = tf.GenerationConfig(max_new_tokens=11, repetition_penalty=1.7, eos_token_id=None, pad_token_id=0)
+    expected = model.generate(ids, generation_config=config, use_cache=True)
+    assert torch.equal(lm.generate(ids, generation_config=config, use_cache=True), expected)
+    assert not torch.equal(lm.generate(ids, max_new_tokens=11), expected)
+    assert torch.equal(lm.generate(ids, generation_config=config.to_dict()), expected)
+    shorter = model.generate(ids, generation_config=config, max_new_tokens=3)
+    assert torch.equal(lm.generate(ids, generation_config=config, max_new_tokens=3), shorter)
+    assert [tokens.tolist() for tokens in lm.stream(ids, generation_config=config)] == expected[0, 7:, None].tolist()
+
+
+@pytest.mark.parametrize("settings", [{}, {"prompt_lookup_num_tokens": 3}, {"eos_token_id": 5}], ids=str)
+def test_streamers(llama, settings):
+    model, lm = llama
+    ids = prompt(1, 7)
+    theirs, ours = Streamer(), Streamer()
+    expected = eager(model, ids, max_new_tokens=9, streamer=theirs, **settings)
+    assert torch.equal(lm.generate(ids, max_new_tokens=9, streamer=ours, **settings), expected)
+    assert ours.has_ended
+    flat = [torch.cat([tokens.flatten() for tokens in streamer.given]) for streamer in (ours, theirs)]
+    assert torch.equal(*flat) and torch.equal(ours.given[0], ids)
+
+
+def test_what_is_refused(llama):
+    _, lm = llama
+    ids = prompt(2, 7)
+    for settings, message in (
+        ({"num_return_sequences": 2}, "of 1 texts that are not drawn, 2 are asked for"),
+        ({"num_return_sequences": 4, "num_beams": 3}, "of 3 texts that are not drawn, 4 are asked for"),
+        ({"num_return_sequences": 0}, "num_return_sequences: expected a number from 1"),
+        ({"max_length": -1}, "max_length: expected a number from 0"),
+        ({"generation_config": 3}, "generation_config: expected one of transformers' or a dictionary, got 3"),
+        ({"generation_config": {"penalty_alpha": 0.6}}, "the generation_config has penalty_alpha=0.6"),
+        ({"num_beams": 2, "streamer": Streamer()}, "num_beams: which beam is the best is known at the end"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            lm.generate(ids, max_new_tokens=3, **settings)
+    with pytest.raises(ArgumentError, match="2 rows of 5 texts each, the model was compiled for batch=8"):
+        lm.generate(ids, max_new_tokens=3, do_sample=True, num_return_sequences=5)
+    with pytest.raises(ArgumentError, match="7 tokens leave no room for new ones, max_length=7"):
+        lm.generate(ids, max_length=7)
+    with pytest.raises(OptionError, match="num_return_sequences: is not there for rows that come and go"):
+        lm.rows().start(ids[0], do_sample=True, num_return_sequences=2)
