@@ -146,6 +146,7 @@ def drafts_for(
     if assistant is None and not lookup:
         return None
     name = "prompt_lookup_num_tokens" if assistant is None else "assistant_model"
+    settings.without_functions("drafts")
     if settings.num_beams > 1:
         raise OptionError(f"{name}: drafts are for texts that go on as one: leave num_beams out")
     if assistant is None:

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +170,8 @@ class LanguageModel:
             ArgumentError: the prompt doesn't fit; says how.
             OptionError: a setting is unknown or out of range.
         """
-        chosen = self.settings.of_call(settings)
         library = library_of(input_ids)
+        chosen = self.settings.of_call(settings, library)
 
         def given_back(tokens: np.ndarray) -> Any:
             return tokens if library is None else converted(tokens, library)
@@ -201,7 +200,7 @@ class LanguageModel:
         **settings: Any,
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
-        chosen = self.settings.of_call(settings)
+        chosen = self.settings.of_call(settings, library_of(input_ids))
         self._check(assistant_model, chosen)
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         draw = TorchDraw() if is_torchs else NumpyDraw()
@@ -246,7 +245,7 @@ class LanguageModel:
         Raises:
             ArtifactError: a file cannot be read or written.
         """
-        files = {_SETTINGS: json.dumps(asdict(self.settings)).encode()}
+        files = {_SETTINGS: json.dumps(self.settings.to_json()).encode()}
         if tokenizer is not None:
             try:
                 files[_TOKENIZER] = Path(tokenizer).read_bytes()
@@ -335,6 +334,7 @@ class LanguageModel:
                 tokens = np.where(running, tokens, settings.filler)
                 running = running & ~np.isin(tokens, settings.eos_token_id)
             known[:, length + number] = tokens
+            running = running & ~choice.stopped(known[:, : length + number + 1])
             yield tokens, likely
             if not running.any():
                 return
@@ -386,6 +386,7 @@ class LanguageModel:
 
     def _search(self, prompt: Prompt, settings: Settings) -> np.ndarray:
         """The prompts and the best that follows each, by beams."""
+        settings.without_functions("beams", but=("logits_processor", "prefix_allowed_tokens_fn"))
         self._owner, rows, tokens = object(), len(prompt.given), prompt.ids
         count = self._count(prompt, settings)
         beams = Beams(prompt.given, prompt.given_padding, count, settings)

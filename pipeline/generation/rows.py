@@ -20,7 +20,7 @@ from pipeline.generation.prompt import integers
 from pipeline.generation.sampling import NumpyDraw
 from pipeline.generation.settings import Settings
 from pipeline.generation.token_choice import TokenChoice
-from pipeline.runtime.call.array_libraries import as_numpy
+from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.executable import Executable
 
 #: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
@@ -124,7 +124,8 @@ class TextRows:
             OptionError: a setting is unknown, out of range, or not there.
             PipelineError: no row is free.
         """
-        chosen = self._settings.of_call(settings)
+        chosen = self._settings.of_call(settings, library_of(input_ids))
+        chosen.without_functions("rows that come and go", but=("logits_processor", "prefix_allowed_tokens_fn"))
         for name in ("prompt_lookup_num_tokens", "reuse_cache", "prefill_chunk_size"):
             if getattr(chosen, name):
                 raise OptionError(f"{name}: is not there for rows that come and go: leave it out")

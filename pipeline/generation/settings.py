@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from pipeline.errors import ArgumentError, OptionError
+from pipeline.generation.callers_functions import Allowed, Criterion, Processor, allowed, criteria, processors
 
 #: What keys and values are kept as: as the model computes them, or rounded to bytes.
 KV_CACHES = ("model", "int8")
@@ -29,6 +30,13 @@ _IDLE = {
 
 #: What a generation config has of these that is about something else: transformers' own default, or the model's room.
 _NOT_OF_CONFIGS = {"max_length"}
+
+#: The settings that are functions of the caller, and what makes functions of arrays of them.
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "logits_processor": processors,
+    "prefix_allowed_tokens_fn": allowed,
+    "stopping_criteria": criteria,
+}
 
 #: What is given to calls beside these; there is a cache whatever `use_cache` says.
 _OF_CALLS = {"generation_config", "use_cache"}
@@ -71,6 +79,9 @@ class Settings:
         reuse_cache: whether the tokens that a prompt begins with stay in the cache where the call before has left
             them, as transformers does with `past_key_values`: the prompt is the whole text, of which only what is new
             is computed. Rows with other padding than before are moved. It is for weights that have not changed since.
+        logits_processor, prefix_allowed_tokens_fn, stopping_criteria: functions of the caller, of torch's tensors for a
+            prompt of torch and of arrays else: they change scores, before temperature and what follows it; say which
+            tokens may come; end rows. They do not go with drafts, and none ends beams.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
         decoder_start_token_id: what texts begin with, of models with an encoder.
     """
@@ -103,6 +114,9 @@ class Settings:
     num_assistant_tokens: int = 5
     prefill_chunk_size: int | None = None
     reuse_cache: bool = False
+    logits_processor: tuple[Processor, ...] = ()
+    prefix_allowed_tokens_fn: Allowed | None = None
+    stopping_criteria: tuple[Criterion, ...] = ()
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
     decoder_start_token_id: int | None = None
@@ -116,15 +130,27 @@ class Settings:
         """
         return Settings()._with_config(config)
 
-    def of_call(self, given: Mapping[str, Any]) -> Settings:
+    def of_call(self, given: Mapping[str, Any], library: Any) -> Settings:
         """These with those of a `generation_config`, if a call gives one, and with what else it gives.
+
+        Args:
+            library: that of the prompt, whose tensors functions are given; None for arrays.
 
         Raises:
             OptionError: as `of_config` and `but`.
         """
         config = given.get("generation_config")
         base = self if config is None else self._with_config(_as_dictionary(config))
-        return base.but(**{name: value for name, value in given.items() if name not in _OF_CALLS})
+        settings = {name: value for name, value in given.items() if name not in _OF_CALLS and value is not None}
+        for name in _FUNCTIONS.keys() & settings.keys():
+            settings[name] = _FUNCTIONS[name](settings[name], library)
+        return base.but(**settings)
+
+    def without_functions(self, what: str, *, but: Collection[str] = ()) -> None:
+        """Raises `OptionError` if functions are given, but for some, where they are not there: for `what`."""
+        for name in sorted(_FUNCTIONS.keys() - set(but)):
+            if getattr(self, name):
+                raise OptionError(f"{name}: is not there for {what}: leave it out")
 
     def _with_config(self, config: Mapping[str, Any]) -> Settings:
         for name, idle in _IDLE.items():
@@ -133,8 +159,12 @@ class Settings:
                     f"the generation_config has {name}={config[name]!r}, which generation has not yet; set it "
                     f"to {idle!r} for tokens without it"
                 )
-        known = {field.name for field in fields(Settings)} - _NOT_OF_CONFIGS
+        known = {field.name for field in fields(Settings)} - _NOT_OF_CONFIGS - _FUNCTIONS.keys()
         return self.but(**{name: config[name] for name in known & config.keys()})
+
+    def to_json(self) -> dict[str, Any]:
+        """What `but` makes these of; no functions, which a model has none of."""
+        return {name: value for name, value in asdict(self).items() if name not in _FUNCTIONS}
 
     def but(self, **given: Any) -> Settings:
         """These with those that are given; None for one that stays.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.generation.callers_functions import only_allowed
 from pipeline.generation.sampling import Draw
 from pipeline.generation.settings import Settings
 
@@ -59,13 +60,25 @@ class TokenChoice:
                 scores = _without_sequence(scores, before, sequence)
         if count < settings.min_length or count - self.begin < settings.min_new_tokens:
             scores = _without(scores, tuple(token for token in settings.eos_token_id if token < scores.shape[1]))
+        if settings.prefix_allowed_tokens_fn is not None:
+            scores = only_allowed(scores, before, settings.prefix_allowed_tokens_fn, settings.num_beams)
         if settings.forced_bos_token_id is not None and count == 1:
             scores = _only(scores, (settings.forced_bos_token_id,))
         if settings.forced_eos_token_id and count == self.end - 1:
             scores = _only(scores, settings.forced_eos_token_id)
         scores = _without(scores, settings.suppress_tokens)
         begin = self.begin + (self.begin == 1 and settings.forced_bos_token_id is not None)
-        return _without(scores, settings.begin_suppress_tokens) if count == begin else scores
+        scores = _without(scores, settings.begin_suppress_tokens) if count == begin else scores
+        for processor in settings.logits_processor:
+            scores = processor(before, scores)
+        return scores
+
+    def stopped(self, texts: np.ndarray) -> np.ndarray:
+        """Which of texts int64[rows, count] the caller's functions end, bool[rows]."""
+        found = np.zeros(len(texts), bool)
+        for ends in self.settings.stopping_criteria:
+            found |= ends(texts)
+        return found
 
     def _without_repetition(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Scores of tokens that there are already divided by the penalty, negative ones multiplied."""

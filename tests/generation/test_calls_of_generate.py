@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import transformers as tf
@@ -117,6 +118,88 @@ def test_streamers(llama, settings):
     assert torch.equal(*flat) and torch.equal(ours.given[0], ids)
 
 
+def without_multiples(number):
+    def process(ids, scores):
+        scores[:, ::number] = -torch.inf  # in place, as some do
+        return scores
+
+    return process
+
+
+def below_the_last(ids, scores):
+    """Depends on the text."""
+    places = torch.arange(scores.shape[1])
+    return scores.masked_fill((places - ids[:, -1:]).abs() < 9, -torch.inf)
+
+
+@pytest.mark.parametrize("settings", [{}, {"do_sample": True, "temperature": 2.0}, {"num_beams": 3}], ids=str)
+def test_processors_of_the_caller(llama, settings):
+    model, lm = llama
+    ids = prompt(2, 7)
+    functions = tf.LogitsProcessorList([without_multiples(3), below_the_last])
+    found = []
+    for run in (model.generate, lm.generate):
+        torch.manual_seed(3)
+        found.append(run(ids, max_new_tokens=15, logits_processor=functions, **settings))
+    assert torch.equal(*found) and (found[0][:, 7:] % 3 != 0).all()
+    assert not torch.equal(found[0], lm.generate(ids, max_new_tokens=15, **settings))
+    one = lm.generate(ids, max_new_tokens=15, logits_processor=without_multiples(3))
+    assert torch.equal(one, lm.generate(ids, max_new_tokens=15, logits_processor=[without_multiples(3)]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_beams": 3}], ids=str)
+def test_tokens_that_the_caller_allows(llama, settings):
+    model, lm = llama
+    ids = prompt(2, 7)
+
+    def allow(number, text):
+        assert text.ndim == 1
+        return [(int(text[-1]) * 5 + step) % 90 + 2 for step in range(4 + number)]
+
+    settings = {"max_new_tokens": 15, "prefix_allowed_tokens_fn": allow, **settings}
+    assert torch.equal(lm.generate(ids, **settings), eager(model, ids, **settings))
+
+
+@pytest.mark.parametrize("ends", [{}, {"eos_token_id": 96, "pad_token_id": 0}], ids=str)
+def test_texts_that_the_caller_ends(llama, ends):
+    model, lm = llama
+    ids = prompt(2, 7)
+    free = eager(model, ids, max_new_tokens=20)
+
+    class AtToken(tf.StoppingCriteria):
+        def __call__(self, ids, scores, **others):
+            return ids[:, -1] == free[0, 12]
+
+    for criteria in (
+        tf.StoppingCriteriaList([AtToken()]),
+        tf.StoppingCriteriaList([lambda ids, scores, **others: ids.sum(1) % 7 == 0, AtToken()]),
+    ):
+        settings = {"max_new_tokens": 20, "stopping_criteria": criteria, **ends}
+        for rows in (ids, ids[:1]):
+            assert torch.equal(lm.generate(rows, **settings), eager(model, rows, **settings))
+    first = free[0, 7:].tolist().index(int(free[0, 12]))
+    assert lm.generate(ids[:1], max_new_tokens=20, stopping_criteria=AtToken()).shape[1] == 8 + first
+
+
+def test_functions_of_arrays(llama):
+    _, lm = llama
+    ids = prompt(1, 7).numpy()
+    seen = []
+
+    def process(text, scores):
+        seen.append((type(text), text.shape, scores.dtype.name))
+        return np.where(np.arange(scores.shape[1]) % 2, scores, -np.inf)
+
+    got = lm.generate(ids, max_new_tokens=4, logits_processor=process, stopping_criteria=lambda text, _: False)
+    assert (got[:, 7:] % 2 == 1).all()
+    assert seen == [(np.ndarray, (1, 7 + step), "float32") for step in range(4)]
+    row = lm.rows()
+    text = row.start(ids[0], max_new_tokens=4, logits_processor=process)
+    while row.step():
+        pass
+    assert text.tokens == got[0, 7:].tolist()
+
+
 def test_what_is_refused(llama):
     _, lm = llama
     ids = prompt(2, 7)
@@ -127,12 +210,23 @@ def test_what_is_refused(llama):
         ({"max_length": -1}, "max_length: expected a number from 0"),
         ({"generation_config": 3}, "generation_config: expected one of transformers' or a dictionary, got 3"),
         ({"generation_config": {"penalty_alpha": 0.6}}, "the generation_config has penalty_alpha=0.6"),
+        ({"logits_processor": 3}, "logits_processor: expected functions, got 3"),
+        ({"stopping_criteria": print, "num_beams": 2}, "stopping_criteria: is not there for beams"),
+        ({"logits_processor": print, "prompt_lookup_num_tokens": 2}, "logits_processor: is not there for drafts"),
         ({"num_beams": 2, "streamer": Streamer()}, "num_beams: which beam is the best is known at the end"),
     ):
         with pytest.raises(OptionError, match=message):
             lm.generate(ids, max_new_tokens=3, **settings)
     with pytest.raises(ArgumentError, match="2 rows of 5 texts each, the model was compiled for batch=8"):
         lm.generate(ids, max_new_tokens=3, do_sample=True, num_return_sequences=5)
+    for settings, message in (
+        ({"logits_processor": lambda ids, scores: scores[:, :5]}, r"expected scores \[2, 97\] of .*, got \[2, 5\]"),
+        ({"stopping_criteria": lambda ids, scores: ids[:, :2] > 3}, r"expected bool\[2\] of .*, got \[2, 2\]"),
+        ({"prefix_allowed_tokens_fn": lambda number, ids: []}, "expected some tokens from 0 to 96 for row 0, got"),
+        ({"prefix_allowed_tokens_fn": lambda number, ids: [97]}, r"for row 0, got \[97\]"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            lm.generate(ids, max_new_tokens=3, **settings)
     with pytest.raises(ArgumentError, match="7 tokens leave no room for new ones, max_length=7"):
         lm.generate(ids, max_length=7)
     with pytest.raises(OptionError, match="num_return_sequences: is not there for rows that come and go"):
