@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torchvision_ops import define_missing_operators
+from generation.small_models import prompt, small_model
 
 import pipeline
-from pipeline.frontend.generation import recurrences
+from pipeline.frontend.recurrent import recurrences_of_models as recurrences
 from pipeline.frontend.recurrent.linear_attention import linear_attention, selective_scan
-
-define_missing_operators()  # transformers imports torchvision where there is one
 
 #: Shorter than a chunk, one or two of them, and a token more.
 LENGTHS = (2, 63, 64, 65, 128, 129, 200)
@@ -128,6 +126,51 @@ def test_functions_are_those_of_transformers():
         q, k, v, g=g, beta=beta, use_qk_l2norm_in_kernel=True, output_final_state=True
     )
     assert is_near(got, _wide(expected))
+
+
+class Logits(torch.nn.Module):
+    """Of a language model without a cache."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return self.model(ids, use_cache=False).logits
+
+
+@pytest.mark.parametrize("name", ["mamba", "bamba", "qwen3_5"])
+def test_models_of_any_length(name):
+    """One program, whose length is that of no loop."""
+    model = Logits(small_model(name))
+    length = torch.export.Dim.AUTO(min=2, max=512)
+    exe = pipeline.compile(model, (prompt(1, 9),), dynamic_shapes=({1: length},), fallback="error")
+    for size in (2, 9, 64, 65, 130):
+        ids = prompt(1, size)
+        assert torch.allclose(exe(ids), model(ids), rtol=1e-3, atol=1e-3), size
+    program = pipeline.compile(model, (prompt(1, 200),), fallback="error")
+    ids = prompt(1, 200)
+    assert torch.allclose(program(ids), model(ids), rtol=1e-3, atol=1e-3)
+
+
+def test_functions_that_do_something_else_stay(monkeypatch):
+    """A function of transformers that is not what it was is traced as it is, which a remark says."""
+    from transformers.models.mamba import modeling_mamba
+
+    scan = modeling_mamba.mamba_selective_scan
+
+    def halved(*args, **kwargs):
+        found, last = scan(*args, **kwargs)
+        return found / 2, last
+
+    monkeypatch.setattr(modeling_mamba, "mamba_selective_scan", halved)
+    model = small_model("mamba")
+    with recurrences.recurrences_as_loops(model):
+        assert modeling_mamba.mamba_selective_scan is halved
+    monkeypatch.setattr(modeling_mamba, "mamba_selective_scan", scan)
+    with recurrences.recurrences_as_loops(model):
+        assert modeling_mamba.mamba_selective_scan is recurrences.selective_scan
+    assert modeling_mamba.mamba_selective_scan is scan
 
 
 def _wide(tensors):

@@ -50,7 +50,7 @@ from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
 from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
-from pipeline.frontend.recurrent import kept_whole, packed_as_selection
+from pipeline.frontend.recurrent import kept_whole, packed_as_selection, recurrences_as_loops
 from pipeline.frontend.torchscript.interpreter import module_of_script
 from pipeline.runtime.call.array_libraries import extent, overlap
 
@@ -235,7 +235,10 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     the program. What is asked about a function of a size (`int(math.log2(s))`) torch knows where the size is the
     example's.
     """
-    export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
+
+    def export(**options: Any) -> ExportedProgram:
+        with recurrences_as_loops(module):
+            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, **options)
 
     def below_autograd() -> ExportedProgram:
         with _as_traced():

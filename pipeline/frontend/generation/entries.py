@@ -22,7 +22,7 @@ from pipeline.frontend.generation.cached_attention import (
     layer_shapes,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
-from pipeline.frontend.generation.recurrences import recurrences_as_loops
+from pipeline.frontend.recurrent import recurrences_as_loops
 from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
 from pipeline.plugins import one_line

@@ -27,7 +27,6 @@ from pipeline.errors import CaptureError
 from pipeline.frontend.capture.module_weights import ModuleWeights
 from pipeline.frontend.generation.cached_attention import CacheBuffers, attending_to_buffers
 from pipeline.frontend.generation.equal_layers import equal_layers
-from pipeline.frontend.generation.recurrences import recurrences_as_loops
 from pipeline.frontend.generation.repeated_layers import CannotRepeatError, RepeatedLayers
 from pipeline.frontend.generation.told_modules import PLAIN, Untold, is_local, own_attributes
 from pipeline.frontend.sources import ExportedSource, exported_source
@@ -71,7 +70,6 @@ class EntrySource(ProgramSource):
             model = self._entry.model
             within = (
                 attending_to_buffers(model),
-                recurrences_as_loops(model),
                 layers.traced(),
                 timing.stage("torch.export"),
             )

@@ -14,9 +14,17 @@ from pipeline.frontend.recurrent.kernels import implemented
 from pipeline.frontend.recurrent.linear_attention import LINEAR_ATTENTION
 from pipeline.frontend.recurrent.ops import RECURRENT
 from pipeline.frontend.recurrent.packing import packed_as_selection
+from pipeline.frontend.recurrent.recurrences_of_models import recurrences_as_loops
 from pipeline.frontend.recurrent.shapes import kept_whole
 
-__all__ = ["LINEAR_ATTENTION", "RECURRENT", "kept_whole", "packed_as_selection", "taken_apart"]
+__all__ = [
+    "LINEAR_ATTENTION",
+    "RECURRENT",
+    "kept_whole",
+    "packed_as_selection",
+    "recurrences_as_loops",
+    "taken_apart",
+]
 
 
 @contextlib.contextmanager

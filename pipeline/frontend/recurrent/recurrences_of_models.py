@@ -9,8 +9,10 @@ https://arxiv.org/abs/2510.26692 (Kimi delta attention).
 from __future__ import annotations
 
 import contextlib
+import functools
+import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 from pipeline.frontend.recurrent import linear_attention
+from pipeline.remarks import note
 
 #: What is added to sums of squares, as transformers does.
 _EPSILON = 1e-6
@@ -149,26 +152,79 @@ def _of_length_one(vectors: torch.Tensor) -> torch.Tensor:
     return vectors * torch.rsqrt((vectors * vectors).sum(-1, keepdim=True) + _EPSILON)
 
 
-#: The names of transformers' functions, and what stands for them.
-_FUNCTIONS = {
-    "mamba_selective_scan": selective_scan,
-    "mamba2_chunk_scan": chunk_scan,
-    "torch_chunk_gated_delta_rule": chunk_gated_delta_rule,
-    "chunk_kimi_delta_attention": chunk_gated_delta_rule,
+def _numbers(*shape: int, start: float = 0.0) -> torch.Tensor:
+    count = functools.reduce(operator.mul, shape)
+    return torch.sin(torch.arange(count, dtype=torch.float32, device="cpu") + start).view(shape)
+
+
+def _example_of_scans() -> dict[str, Any]:
+    x, bias, D = _numbers(1, 2, 5), _numbers(2, start=1), _numbers(2, start=2)
+    options = {"D": D, "z": -x, "delta_bias": bias, "delta_softplus": True, "return_last_state": True}
+    B, C = _numbers(1, 3, 5, start=4), _numbers(1, 3, 5, start=5)
+    return {"hidden_states": x, "dt": _numbers(1, 2, 5, start=3), "A": -_numbers(2, 3).abs(), "B": B, "C": C, **options}
+
+
+def _example_of_chunk_scans() -> dict[str, Any]:
+    x, dt, A = _numbers(1, 5, 4, 2), _numbers(1, 5, 4, start=1), -_numbers(4).abs()
+    B, C = _numbers(1, 5, 2, 3, start=2), _numbers(1, 5, 2, 3, start=3)
+    options = {"D": _numbers(4, start=4), "dt_bias": _numbers(4, start=5), "dt_softplus": True, "dt_limit": (0.1, 1.2)}
+    state = {"initial_states": _numbers(1, 4, 2, 3, start=6), "return_final_states": True}
+    return {"hidden_states": x, "dt": dt, "A": A, "B": B, "C": C, "chunk_size": 2, **options, **state}
+
+
+def _example_of_delta_rules() -> dict[str, Any]:
+    example = _example_of_kimi() | {"g": -_numbers(1, 5, 4).abs()}
+    return example | {"query": _numbers(1, 5, 2, 3), "key": _numbers(1, 5, 2, 3, start=1)}
+
+
+def _example_of_kimi() -> dict[str, Any]:
+    query, key, value = _numbers(1, 5, 4, 3), _numbers(1, 5, 4, 3, start=1), _numbers(1, 5, 4, 2, start=2)
+    g, beta = -_numbers(1, 5, 4, 3).abs(), _numbers(1, 5, 4, start=3).abs()
+    options = {"initial_state": _numbers(1, 4, 3, 2), "output_final_state": True, "use_qk_l2norm_in_kernel": True}
+    return {"query": query, "key": key, "value": value, "g": g, "beta": beta, **options}
+
+
+#: The names of transformers' functions, what stands for them, and arguments for which both are to give the same.
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
+    "mamba_selective_scan": (selective_scan, _example_of_scans),
+    "mamba2_chunk_scan": (chunk_scan, _example_of_chunk_scans),
+    "torch_chunk_gated_delta_rule": (chunk_gated_delta_rule, _example_of_delta_rules),
+    "chunk_kimi_delta_attention": (chunk_gated_delta_rule, _example_of_kimi),
 }
 
 
 @contextlib.contextmanager
 def recurrences_as_loops(model: nn.Module) -> Iterator[None]:
-    """Has the modules of a model call the functions of this file meanwhile."""
-    modules = [sys.modules[name] for name in sorted({type(part).__module__ for part in model.modules()})]
-    before = [
+    """Has the modules of a model call the functions of this file meanwhile, where these do what theirs do."""
+    modules = [sys.modules.get(name) for name in sorted({type(part).__module__ for part in model.modules()})]
+    found = [
         (module, name, getattr(module, name)) for module in modules for name in _FUNCTIONS if hasattr(module, name)
     ]
+    before = [(module, name, function) for module, name, function in found if _stands_for(name, function)]
     try:
         for module, name, _ in before:
-            setattr(module, name, _FUNCTIONS[name])
+            setattr(module, name, _FUNCTIONS[name][0])
         yield
     finally:
         for module, name, function in before:
             setattr(module, name, function)
+
+
+@functools.cache
+def _stands_for(name: str, function: Callable[..., Any]) -> bool:
+    """Whether what stands for a function of some name gives what that gives."""
+    loop, example = _FUNCTIONS[name]
+    try:
+        with torch.no_grad():
+            pairs = zip(function(**example()), loop(**example()), strict=True)
+            agree = all(torch.allclose(one, other, rtol=1e-4, atol=1e-5) for one, other in pairs)
+    except Exception:  # a function of that name may be anything
+        agree = False
+    if not agree:
+        note(
+            "capture",
+            "missed",
+            "builtin.module",
+            f"{function.__module__}.{name} is not the one that is known: traced as it is",
+        )
+    return agree
