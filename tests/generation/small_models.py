@@ -59,6 +59,7 @@ _MODELS = {
     "phi": _decoder("Phi", **_SIZES | _HIDDEN | _SHALLOW),
     "mixtral": _decoder("Mixtral", **_SHARED | _SHALLOW | _EXPERTS),
     "gpt_oss": _decoder("GptOss", **_SHARED | _EXPERTS, head_dim=16, sliding_window=8),
+    "biogpt": _decoder("BioGpt", **_SIZES | _HIDDEN | _SHALLOW),
     "deepseek_v2": _decoder("DeepseekV2", **_SHARED | _LATENT | _EXPERTS),
 }
 
@@ -67,7 +68,9 @@ NAMES = tuple(_MODELS)
 #: Models whose attention is none of transformers' attention functions.
 _ATTENDING = {
     "falcon": _decoder("Falcon", **_SIZES | _SHALLOW, hidden_size=32, num_attention_heads=4),
-    "biogpt": _decoder("BioGpt", **_SIZES | _HIDDEN | _SHALLOW),
+    "xglm": _decoder(
+        "XGLM", **_SIZES, d_model=32, ffn_dim=48, num_layers=1, attention_heads=4, max_position_embeddings=256
+    ),
 }
 
 ATTENDING_NAMES = tuple(_ATTENDING)

@@ -295,11 +295,12 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
 def attends_itself(model: nn.Module) -> bool:
     """Whether the attention of a decoder is its own, none of transformers' attention functions."""
     is_decoder = not getattr(model.config, "is_encoder_decoder", False)  # the others do not say
-    return (
-        is_decoder
-        and not getattr(model, "_supports_attention_backend", False)
-        and not any(map(_looks_up, model.modules()))
-    )
+    return is_decoder and not supports_attention_functions(model) and not any(map(_looks_up, model.modules()))
+
+
+def supports_attention_functions(model: nn.Module) -> bool:
+    """Whether a model says that it takes any function for its attention; others may all the same."""
+    return getattr(model, "_supports_attention_backend", False)
 
 
 def _looks_up(module: nn.Module) -> bool:

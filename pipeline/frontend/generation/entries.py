@@ -20,6 +20,7 @@ from pipeline.frontend.generation.cached_attention import (
     attending_to_buffers,
     attends_itself,
     layer_shapes,
+    supports_attention_functions,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
 from pipeline.frontend.recurrent import recurrences_as_loops
@@ -206,7 +207,7 @@ def compile_entries(
     with torch.no_grad():
         shapes = layer_shapes(lambda: _cache_of(model(input_ids=ids[:1], use_cache=True)))
         has_states = any(shape.states for shape in shapes)
-        if attends_itself(model) or has_states:
+        if has_states or not supports_attention_functions(model):
             _check_entries(model, shapes)
         extends = not has_states or _extends(model, shapes)
     slots = aligned_slots(model, max_length)
@@ -303,16 +304,21 @@ def _check_entries(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
     except Exception as error:  # whatever a model does with what it does not expect
         agree, why = False, f" ({one_line(error)})"
     if not agree:
-        kind = (
-            "keeps states of a kind that generation has not yet"
-            if any(shape.states for shape in shapes)
-            else "its attention is its own, none of transformers' attention functions, and takes no masks of "
-            "[batch, 1, tokens, slots]"
-        )
         raise CaptureError(
-            f"{type(model).__name__}: {kind}{why}, so that it cannot be given this cache; compile it with "
-            "pipeline.compile"
+            f"{type(model).__name__}: {_what_is_unknown(model, shapes)}{why}, so that it cannot be given this cache; "
+            "compile it with pipeline.compile"
         )
+
+
+def _what_is_unknown(model: nn.Module, shapes: Sequence[LayerShape]) -> str:
+    if any(shape.states for shape in shapes):
+        return "keeps states of a kind that generation has not yet"
+    if attends_itself(model):
+        return (
+            "its attention is its own, none of transformers' attention functions, and takes no masks of [batch, 1, "
+            "tokens, slots]"
+        )
+    return "makes something else of masks and positions than models do whose attention is known"
 
 
 def _extends(model: nn.Module, shapes: Sequence[LayerShape]) -> bool:
