@@ -133,12 +133,13 @@ PLAIN: dict[str, Program] = {
     "reshaped argument written to": lambda x: (x.reshape(12).add_(1), x.flatten()[2])[1],
     "split written to": lambda x: x.split(1)[0].add_(1),
     "argument read through a composite op": lambda x: (y := nn.functional.linear(x, torch.ones(4, 4)), x.add_(y))[0],
+    "type changes": lambda x: x.int().add_(x.long()),
+    "type changes in a part": lambda x: (y := torch.zeros_like(x).int(), y[1].copy_(x[0].to(torch.int64)), y.half())[2],
     "indices": lambda x: (x[torch.tensor([0, 2])], x.index_select(1, torch.tensor([3, 0]))),
 }
 
 NOT_PLAIN: dict[str, Program] = {
     "sparse": lambda x: torch.sparse.mm(x.t().to_sparse(), x),
-    "type changes": lambda x: x.int().add_(x.long()),
     "branch": lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)),
     "number of a tensor": lambda x: x * x.sum().item(),
 }
