@@ -150,8 +150,9 @@ def exported(function: Program, shapes: Any = None) -> ExportedProgram:
 
 
 def targets(program: ExportedProgram) -> list[Any]:
-    """The ops of a program, without those that are the identity or only ask for a size."""
-    left_out = (torch.ops.aten.alias.default, torch.ops.aten.sym_size.int)
+    """The ops of a program, without those that are the identity or only ask for a size or a type."""
+    aten = torch.ops.aten
+    left_out = (aten.alias.default, aten.sym_size.int, aten._assert_tensor_metadata.default)
     calls = [node.target for node in program.graph.nodes if node.op == "call_function"]
     return [target for target in calls if target not in left_out]
 
