@@ -16,7 +16,14 @@ from torch.export import ExportedProgram
 from pipeline import timing
 from pipeline.frontend.capture.call_parameters import Parameters, parameters_of
 from pipeline.frontend.capture.callables import name_of
-from pipeline.frontend.capture.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
+from pipeline.frontend.capture.capture import (
+    BY_BYTECODE,
+    UNKNOWN_RECURRENCES,
+    checked_arguments,
+    export,
+    functionalize,
+    loaded,
+)
 from pipeline.frontend.capture.declared_inputs import DeclaredInputs
 from pipeline.frontend.capture.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.capture.module_weights import ModuleWeights
@@ -98,6 +105,9 @@ class ExportedSource(ProgramSource):
                 "builtin.module",
                 "captured by its bytecode: Python makes numbers of its tensors or sizes",
             )
+        for name in self.exported.graph_module.meta.get(UNKNOWN_RECURRENCES, ()):
+            reason = f"{name} is not the function that is known: it is traced as it is"
+            note("capture", "missed", "builtin.module", reason)
         return from_exported(self._functionalized(), self.parameters, dump)
 
     def captured(self, type_of: TypeOf) -> CapturedGraph:

@@ -446,7 +446,8 @@ def _sizes(decode: Executable) -> tuple[int, int]:
     ids, slots = types["input_ids"], types["slots"]
     assert ids is not None and slots is not None
     most = {symbol: high for symbol, _, high in decode.signature.ranges}
-    return int(ids.shape[0]), most[str(slots.shape[0])]
+    (filled,) = slots.shape
+    return int(ids.shape[0]), most[filled] if isinstance(filled, str) else filled
 
 
 def _missing(count: int) -> int:

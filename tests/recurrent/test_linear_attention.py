@@ -160,13 +160,17 @@ def test_functions_that_do_something_else_stay(monkeypatch):
     scan = modeling_mamba.mamba_selective_scan
 
     def halved(*args, **kwargs):
-        found, last = scan(*args, **kwargs)
-        return found / 2, last
+        found = scan(*args, **kwargs)
+        return (found[0] / 2, found[1]) if isinstance(found, tuple) else found / 2
 
     monkeypatch.setattr(modeling_mamba, "mamba_selective_scan", halved)
     model = small_model("mamba")
     with recurrences.recurrences_as_loops(model):
         assert modeling_mamba.mamba_selective_scan is halved
+    said = "modeling_mamba.mamba_selective_scan is not the function that is known"
+    for length in (2, 3):  # each time
+        exe = pipeline.compile(Logits(model), (prompt(1, length),), fallback="error")
+        assert any(said in remark.reason for remark in exe.remarks)
     monkeypatch.setattr(modeling_mamba, "mamba_selective_scan", scan)
     with recurrences.recurrences_as_loops(model):
         assert modeling_mamba.mamba_selective_scan is recurrences.selective_scan

@@ -65,6 +65,9 @@ capturing = locks.recursive_lock()
 warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning, "copyreg")
 warnings.filterwarnings("ignore", r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ w", UserWarning)
 
+#: Where the module of an exported graph says which functions of a model are none of the recurrences that are known.
+UNKNOWN_RECURRENCES = "pipeline.unknown_recurrences"
+
 _SCRIPTS = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
 
@@ -237,8 +240,10 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     """
 
     def export(**options: Any) -> ExportedProgram:
-        with recurrences_as_loops(module):
-            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, **options)
+        with recurrences_as_loops(module) as unknown:
+            exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, **options)
+        exported.graph_module.meta[UNKNOWN_RECURRENCES] = unknown
+        return exported
 
     def below_autograd() -> ExportedProgram:
         with _as_traced():

@@ -305,7 +305,8 @@ def supports_attention_functions(model: nn.Module) -> bool:
 
 def _looks_up(module: nn.Module) -> bool:
     """Whether a module takes its attention from transformers' functions."""
-    return "ALL_ATTENTION_FUNCTIONS" in inspect.unwrap(type(module).forward).__code__.co_names
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)  # some have an object for it
+    return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
 
 
 def _mask_of_slots(*args: Any, **kwargs: Any) -> torch.Tensor | None:

@@ -207,9 +207,11 @@ def compile_entries(
     with torch.no_grad():
         shapes = layer_shapes(lambda: _cache_of(model(input_ids=ids[:1], use_cache=True)))
         has_states = any(shape.states for shape in shapes)
+        extends = True
         if has_states or not supports_attention_functions(model):
-            _check_entries(model, shapes)
-        extends = not has_states or _extends(model, shapes)
+            text = _ExampleText.of(model, shapes)
+            _check_entries(text)
+            extends = not has_states or _extends(text)
     slots = aligned_slots(model, max_length)
     cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
@@ -295,25 +297,24 @@ def _cache_of(results: Any) -> Any:
     return getattr(results, "cache_params", None) if found is None else found
 
 
-def _check_entries(model: nn.Module, shapes: Sequence[LayerShape]) -> None:
+def _check_entries(text: _ExampleText) -> None:
     """Raises `CaptureError` if a model makes something else of what it is given here than of what is usual."""
-    text = _ExampleText.of(model, shapes)
     why = ""
     try:
-        agree = text.agrees(lambda ids, padding, cache: _step_by_step(model, ids, padding, cache))
+        agree = text.agrees(_step_by_step)
     except Exception as error:  # whatever a model does with what it does not expect
         agree, why = False, f" ({one_line(error)})"
     if not agree:
         raise CaptureError(
-            f"{type(model).__name__}: {_what_is_unknown(model, shapes)}{why}, so that it cannot be given this cache; "
+            f"{type(text.model).__name__}: {_what_is_unknown(text)}{why}, so that it cannot be given this cache; "
             "compile it with pipeline.compile"
         )
 
 
-def _what_is_unknown(model: nn.Module, shapes: Sequence[LayerShape]) -> str:
-    if any(shape.states for shape in shapes):
+def _what_is_unknown(text: _ExampleText) -> str:
+    if any(shape.states for shape in text.shapes):
         return "keeps states of a kind that generation has not yet"
-    if attends_itself(model):
+    if attends_itself(text.model):
         return (
             "its attention is its own, none of transformers' attention functions, and takes no masks of [batch, 1, "
             "tokens, slots]"
@@ -321,9 +322,9 @@ def _what_is_unknown(model: nn.Module, shapes: Sequence[LayerShape]) -> str:
     return "makes something else of masks and positions than models do whose attention is known"
 
 
-def _extends(model: nn.Module, shapes: Sequence[LayerShape]) -> bool:
+def _extends(text: _ExampleText) -> bool:
     """Whether a model goes on from its states with several tokens at once: transformers' Mamba begins anew."""
-    return _ExampleText.of(model, shapes).agrees(lambda ids, padding, cache: _at_once(model, ids, padding, cache))
+    return text.agrees(_at_once)
 
 
 def _step_by_step(model: nn.Module, ids: torch.Tensor, padding: torch.Tensor, cache: CacheBuffers) -> torch.Tensor:
@@ -343,6 +344,7 @@ class _ExampleText:
     """Two rows of tokens, of which one has padding.
 
     Attributes:
+        model, shapes: what is to take them, and what its layers cache.
         ids: int64[2, length].
         padding: int64[2].
         logits: what a model makes of them without a cache, after the last two tokens.
@@ -363,9 +365,9 @@ class _ExampleText:
         results = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
         return cls(model, shapes, ids, (mask == 0).sum(1), results.logits[:, -2:].float())
 
-    def agrees(self, run: Callable[[torch.Tensor, torch.Tensor, CacheBuffers], torch.Tensor]) -> bool:
-        """Whether entries give these logits, in an empty cache."""
+    def agrees(self, run: Callable[[nn.Module, torch.Tensor, torch.Tensor, CacheBuffers], torch.Tensor]) -> bool:
+        """Whether entries that are run on the model, the text and an empty cache give these logits."""
         cache = CacheBuffers(self.shapes, len(self.ids), _ALIGNED_SLOTS)
         with attending_to_buffers(self.model), recurrences_as_loops(self.model):
-            difference = (run(self.ids, self.padding, cache) - self.logits).abs().max()
+            difference = (run(self.model, self.ids, self.padding, cache) - self.logits).abs().max()
         return bool(difference <= torch.finfo(self.model.dtype).eps ** 0.5 * self.logits.abs().max())
