@@ -15,6 +15,7 @@ from pipeline.errors import OptionError
 from pipeline.installation import require_compiler
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pipeline.generation.language_model import LanguageModel
@@ -29,6 +30,7 @@ def compile(
     batch: int = 1,
     kv_cache: str = "model",
     max_source_length: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> LanguageModel:
     """Compiles one of transformers' decoders, or of its models with an encoder, to what generates.
@@ -41,6 +43,8 @@ def compile(
         kv_cache: what keys and values are kept as: `model`, as the model computes them, or `int8` to round them to
             bytes with a scale for each head and token.
         max_source_length: how many tokens the encoder of a model reads at most; None for as many as `max_length`.
+        inputs: an example, for one row, of what a model reads besides tokens or instead of them, as a processor of
+            transformers gives it: `pixel_values`, `input_features`, and so on. Calls give as much for each row.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -54,11 +58,11 @@ def compile(
 
     settings = Settings.of_config(model.generation_config.to_dict()) if hasattr(model, "generation_config") else None
     if settings is not None and getattr(model.config, "is_encoder_decoder", False):
-        from pipeline.frontend.generation.encoder_decoder import compile_encoder_decoder
+        from pipeline.frontend.generation.encoder_decoder import adds_decoder_start, compile_encoder_decoder
         from pipeline.generation.encoder_decoder import EncoderDecoderModel
 
-        lengths = max_length, max_source_length or max_length
-        return EncoderDecoderModel(*compile_encoder_decoder(model, *lengths, batch, kv_cache, options), settings)
+        entries = compile_encoder_decoder(model, max_length, max_source_length, batch, kv_cache, inputs, options)
+        return EncoderDecoderModel(*entries, settings.but(adds_decoder_start=adds_decoder_start(model)))
     if max_source_length is not None:
         raise OptionError("max_source_length: the model has no encoder: leave it out")
     prefill, decode, extend, join = compile_entries(model, max_length, batch, kv_cache, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from pipeline.generation.speculation import Speculation
 from pipeline.generation.token_choice import TokenChoice
 from pipeline.runtime.bundle import Bundle
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.executable import Executable
 
 #: The names of files in a bundle.
@@ -147,7 +147,7 @@ class LanguageModel:
 
     def generate(
         self,
-        input_ids: Any,
+        input_ids: Any = None,
         attention_mask: Any = None,
         *,
         assistant_model: LanguageModel | None = None,
@@ -170,17 +170,16 @@ class LanguageModel:
             ArgumentError: the prompt doesn't fit; says how.
             OptionError: a setting is unknown or out of range.
         """
-        library = library_of(input_ids)
-        chosen = self.settings.of_call(settings, library)
+        prompt, chosen, library = self._call(input_ids, attention_mask, settings)
 
         def given_back(tokens: np.ndarray) -> Any:
             return tokens if library is None else converted(tokens, library)
 
         with self._lock:
             if streamer is None and chosen.num_beams > 1 and not (assistant_model or chosen.prompt_lookup_num_tokens):
-                return given_back(self._search(self._prompt(input_ids, attention_mask, chosen), chosen))
-            stream = self.stream(input_ids, attention_mask, assistant_model=assistant_model, **settings)
-            steps = [self._prompt(input_ids, attention_mask, chosen).given]
+                return given_back(self._search(prompt, chosen))
+            stream = self._started(prompt, chosen, library, assistant_model)
+            steps = [prompt.given]
             if streamer is not None:
                 streamer.put(given_back(steps[0]))
             for tokens in stream:
@@ -193,26 +192,15 @@ class LanguageModel:
 
     def stream(
         self,
-        input_ids: Any,
+        input_ids: Any = None,
         attention_mask: Any = None,
         *,
         assistant_model: LanguageModel | None = None,
         **settings: Any,
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
-        chosen = self.settings.of_call(settings, library_of(input_ids))
-        self._check(assistant_model, chosen)
-        is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
-        draw = TorchDraw() if is_torchs else NumpyDraw()
-        rows = len(integers("input_ids", input_ids)) * chosen.copies
-        drafts = drafts_for(self, assistant_model, chosen, rows, draw)
-        if chosen.num_beams > 1:
-            raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
-        prompt = self._prompt(input_ids, attention_mask, chosen)
-        count = self._count(prompt, chosen)
-        if drafts is not None:
-            return self._speculate(prompt, Speculation(self, prompt, chosen, count, draw), drafts)
-        return self._stream(prompt, chosen, count, draw)
+        prompt, chosen, library = self._call(input_ids, attention_mask, settings)
+        return self._started(prompt, chosen, library, assistant_model)
 
     def rows(self) -> TextRows:
         """The rows of the cache, in which texts begin and end when they like; see `pipeline.generation.rows`.
@@ -291,10 +279,28 @@ class LanguageModel:
             if given and name in drafts and not self.goes_back:
                 raise OptionError(f"{name}: is not there for models whose layers keep states: leave it out")
 
-    def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
-        """What a caller gives; each row as often as there are beams."""
+    def _call(
+        self, input_ids: Any, attention_mask: Any, given: dict[str, Any]
+    ) -> tuple[Prompt, Settings, ArrayLibrary | None]:
+        """What a caller gives: the prompt, each row as often as there are beams; settings; the prompt's library."""
+        library = library_of(input_ids)
+        settings = self.settings.of_call(given, library)
         self._check(None, settings)
-        return Prompt.of(input_ids, attention_mask, self.batch, settings.copies)
+        return Prompt.of(input_ids, attention_mask, self.batch, settings.copies), settings, library
+
+    def _started(
+        self, prompt: Prompt, settings: Settings, library: ArrayLibrary | None, assistant: LanguageModel | None
+    ) -> Iterator[np.ndarray]:
+        """The tokens that follow a prompt, as `stream` gives them."""
+        self._check(assistant, settings)
+        draw = NumpyDraw() if library is None or library.name == "numpy" else TorchDraw()
+        drafts = drafts_for(self, assistant, settings, len(prompt.given), draw)
+        if settings.num_beams > 1:
+            raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
+        count = self._count(prompt, settings)
+        if drafts is not None:
+            return self._speculate(prompt, Speculation(self, prompt, settings, count, draw), drafts)
+        return self._stream(prompt, settings, count, draw)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
@@ -369,7 +375,9 @@ class LanguageModel:
         assistants do, it applies temperature, `top_k` and their like twice.
         """
         with self._lock:
-            chosen = list(self._chosen(self._prompt(ids, mask, settings), settings, count, draw, times=2))
+            chosen = list(
+                self._chosen(Prompt.of(ids, mask, self.batch, settings.copies), settings, count, draw, times=2)
+            )
         tokens = np.stack([one for one, _ in chosen], 1)
         likely = [one for _, one in chosen if one is not None]
         return tokens, np.stack(likely, 1) if likely else None

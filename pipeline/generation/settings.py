@@ -84,6 +84,8 @@ class Settings:
             tokens may come; end rows. They do not go with drafts, and none ends beams.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
         decoder_start_token_id: what texts begin with, of models with an encoder.
+        adds_decoder_start: whether that stands in front of a call's `decoder_input_ids` that begin otherwise: in all of
+            transformers' models but Whisper and Donut.
     """
 
     max_new_tokens: int | None = None
@@ -120,6 +122,7 @@ class Settings:
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
     decoder_start_token_id: int | None = None
+    adds_decoder_start: bool = True
 
     @staticmethod
     def of_config(config: Mapping[str, Any]) -> Settings:

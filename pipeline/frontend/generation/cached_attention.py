@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeAlias
@@ -38,6 +40,9 @@ _IDLE = {
     "output_router_logits",
     "use_cache",
 }
+
+#: The configs that `attending_to_buffers` has changed, and the attention that they named before.
+_REPLACED: ContextVar[tuple[tuple[Any, str], ...]] = ContextVar("_REPLACED", default=())
 
 #: Keys or values of a layer, as they lie in the cache.
 Slots: TypeAlias = torch.Tensor | QuantizedSlots
@@ -205,7 +210,7 @@ def cached_attention(
     query: torch.Tensor,
     key: SlotsByHeads,
     value: SlotsByHeads,
-    attention_mask: torch.Tensor,
+    attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
@@ -219,7 +224,7 @@ def cached_attention(
         query: [batch, heads, length, width], of the last tokens.
         key, value: [batch, heads, slots, width].
         attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot; or what a model has made
-            of it, numbers that are added to scores, [batch, 1 or heads, length, slots].
+            of it, numbers that are added to scores, [batch, 1 or heads, length, slots]; None where all sees all.
         position_bias: [1, heads, length, slots], what is added to scores.
         s_aux: [heads], the score of what a head sees besides, which has no value (an attention sink).
 
@@ -240,8 +245,8 @@ def cached_attention(
         scores = scores + position_bias.unflatten(1, (rows // batch, shared))
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
-    seen = attention_mask if attention_mask.dtype == torch.bool else None
-    if seen is None:
+    seen = attention_mask if attention_mask is not None and attention_mask.dtype == torch.bool else None
+    if attention_mask is not None and seen is None:
         heads_of_mask = (rows // batch, shared) if attention_mask.shape[1] == heads else (1, 1)
         scores = scores + attention_mask.unflatten(1, heads_of_mask)
     if sliding_window is not None:
@@ -294,8 +299,8 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
 
 def attends_itself(model: nn.Module) -> bool:
     """Whether the attention of a decoder is its own, none of transformers' attention functions."""
-    is_decoder = not getattr(model.config, "is_encoder_decoder", False)  # the others do not say
-    return is_decoder and not supports_attention_functions(model) and not any(map(_looks_up, model.modules()))
+    decoder = model.get_decoder() if getattr(model.config, "is_encoder_decoder", False) else model
+    return not supports_attention_functions(decoder) and not any(map(_looks_up, decoder.modules()))
 
 
 def supports_attention_functions(model: nn.Module) -> bool:
@@ -311,7 +316,7 @@ def _looks_up(module: nn.Module) -> bool:
 
 def _mask_of_slots(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     """The mask that transformers makes of one of padding: there always is one."""
-    return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False})
+    return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
 
 
 @contextlib.contextmanager
@@ -322,11 +327,27 @@ def attending_to_buffers(model: nn.Module) -> Iterator[None]:
         return
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
     ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _mask_of_slots)
-    configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
-    before = [(config, config._attn_implementation_internal) for config in configs.values()]
+    configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}.values()
+    token = _REPLACED.set(tuple((config, config._attn_implementation_internal) for config in configs))
     try:
-        for config, _ in before:
-            config._attn_implementation_internal = ATTENTION
+        with _attending([(config, ATTENTION) for config in configs]):
+            yield
+    finally:
+        _REPLACED.reset(token)
+
+
+def attending_as_before() -> AbstractContextManager[None]:
+    """Within `attending_to_buffers`: has models use the attention that they had, as encoders do."""
+    return _attending(_REPLACED.get())
+
+
+@contextlib.contextmanager
+def _attending(kinds: Sequence[tuple[Any, str]]) -> Iterator[None]:
+    """Has configs name these attentions meanwhile."""
+    before = [(config, config._attn_implementation_internal) for config, _ in kinds]
+    try:
+        for config, kind in kinds:
+            config._attn_implementation_internal = kind
         yield
     finally:
         for config, kind in before:
@@ -335,7 +356,10 @@ def attending_to_buffers(model: nn.Module) -> Iterator[None]:
 
 def layer_shapes(run: Callable[[], Any]) -> list[LayerShape]:
     """What the layers of a model cache; `run` runs it on a text of one row and returns transformers' cache."""
-    shapes = [_layer_shape(layer) for layer in getattr(run(), "layers", None) or ()]
+    layers = list(getattr(run(), "layers", None) or ())
+    while layers and getattr(layers[-1], "is_initialized", True) is False:
+        layers.pop()  # the config of BART's decoders counts layers of an encoder that is not there
+    shapes = [_layer_shape(layer) for layer in layers]
     found = [shape for shape in shapes if shape is not None]
     if not found or len(found) < len(shapes):
         raise CaptureError(

@@ -33,6 +33,9 @@ from pipeline.runtime.weights.preparation import Preparation
 #: How many slots are a whole number of the widest vectors.
 _ALIGNED_SLOTS = 16
 
+#: What configs call how many positions there are.
+_POSITIONS = ("max_position_embeddings",)
+
 
 class PromptEntry(nn.Module):
     """Takes a prompt into an empty cache.
@@ -151,7 +154,7 @@ def _kept_logits(
     cache: CacheView,
     kept: torch.Tensor,
 ) -> torch.Tensor:
-    results = _called(
+    results = called(
         model,
         input_ids=input_ids,
         attention_mask=_mask(model, seen, cache),
@@ -161,15 +164,16 @@ def _kept_logits(
         use_cache=True,
         logits_to_keep=kept,
     )
-    return results.logits.float() if _takes(model, "logits_to_keep") else results.logits[:, kept].float()
+    return results.logits.float() if takes(model, "logits_to_keep") else results.logits[:, kept].float()
 
 
-def _called(model: nn.Module, **arguments: Any) -> Any:
+def called(model: nn.Module, **arguments: Any) -> Any:
     """What a model makes of those of the arguments that it takes."""
-    return model(**{name: value for name, value in arguments.items() if _takes(model, name)})
+    return model(**{name: value for name, value in arguments.items() if takes(model, name)})
 
 
-def _takes(model: nn.Module, argument: str) -> bool:
+def takes(model: nn.Module, argument: str) -> bool:
+    """Whether a model has an argument of this name."""
     return argument in inspect.signature(model.forward).parameters
 
 
@@ -179,12 +183,14 @@ def _mask(model: nn.Module, seen: _Seen, cache: CacheView) -> torch.Tensor | Non
         is_step = seen.by_tokens.shape[2] == 1
         new = None if is_step else seen.present[:, cache.first :]
         return seen.present if cache.buffers.has_keys else new
-    return _added_to_scores(seen.by_tokens, model.dtype) if attends_itself(model) else seen.by_tokens
+    return mask_of(model, seen.by_tokens)
 
 
-def _added_to_scores(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A mask as attentions of all kinds take it."""
-    return torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+def mask_of(model: nn.Module, seen: torch.Tensor) -> torch.Tensor:
+    """What tokens see of the slots, bool[batch, 1, length, slots], as a mask for the model's attention."""
+    if not attends_itself(model):
+        return seen
+    return torch.zeros_like(seen, dtype=model.dtype).masked_fill(~seen, torch.finfo(model.dtype).min)
 
 
 def compile_entries(
@@ -247,16 +253,17 @@ def is_quantized(kv_cache: str) -> bool:
     return kv_cache == "int8"
 
 
-def aligned_slots(model: nn.Module, max_length: int) -> int:
+def aligned_slots(model: nn.Module, max_length: int, attributes: Sequence[str] = _POSITIONS) -> int:
     """How many tokens the cache has room for: no more than the model has positions."""
     aligned = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
-    positions = positions_of(model)
+    positions = positions_of(model, attributes)
     return aligned if positions is None or aligned <= positions else max_length
 
 
-def positions_of(model: nn.Module) -> int | None:
-    """How many positions a model has; None for any number."""
-    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
+def positions_of(model: nn.Module, attributes: Sequence[str] = _POSITIONS) -> int | None:
+    """How many positions a model has, by the first of the attributes that its config has; None for any number."""
+    config = model.config.get_text_config(decoder=True)
+    return next((getattr(config, name) for name in attributes if hasattr(config, name)), None)
 
 
 def options_of_entries(options: dict[str, Any], model: nn.Module) -> Options:
@@ -267,11 +274,20 @@ def options_of_entries(options: dict[str, Any], model: nn.Module) -> Options:
 
 
 def compiled_entry(
-    entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options, preparation: Preparation
+    entry: nn.Module,
+    args: tuple[Any, ...],
+    dynamic_shapes: Any,
+    options: Options,
+    preparation: Preparation,
+    missed: str = "",
 ) -> Executable:
-    """An entry as an executable; those that share a preparation prepare weights once."""
+    """An entry as an executable; those that share a preparation prepare weights once.
+
+    Args:
+        missed: what a remark says about it, if anything.
+    """
     with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
-        source = EntrySource(entry, args, dynamic_shapes, options, preparation)
+        source = EntrySource(entry, args, dynamic_shapes, options, preparation, missed)
         return compiler.compile_source(source, options, compiler.target_for(options))
 
 
@@ -362,7 +378,7 @@ class _ExampleText:
         ids, mask = torch.arange(12).view(2, 6) % model.get_input_embeddings().num_embeddings, torch.ones(2, 6).long()
         mask[1, :2] = 0
         positions = (mask.cumsum(1) - 1).clamp(min=0)
-        results = _called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
+        results = called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
         return cls(model, shapes, ids, (mask == 0).sum(1), results.logits[:, -2:].float())
 
     def agrees(self, run: Callable[[nn.Module, torch.Tensor, torch.Tensor, CacheBuffers], torch.Tensor]) -> bool:

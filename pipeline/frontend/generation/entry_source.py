@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import transformers
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from pipeline import timing
 from pipeline.errors import CaptureError
@@ -36,6 +37,8 @@ from pipeline.remarks import note
 from pipeline.runtime.weights.preparation import Preparation
 
 if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
     from pipeline.frontend.importer.graph_reader import CapturedGraph, TypeOf
 
 
@@ -52,8 +55,10 @@ class EntrySource(ProgramSource):
         dynamic_shapes: Any,
         options: Options,
         preparation: Preparation | None = None,
+        missed: str = "",
     ):
-        self.preparation = preparation
+        """`missed` is what a remark says about it, if anything."""
+        self.preparation, self._missed = preparation, missed
         self.name = type(entry.model).__name__
         self._entry, self._args, self._shapes, self._options = entry, args, dynamic_shapes, options
         named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
@@ -77,8 +82,18 @@ class EntrySource(ProgramSource):
                 for context in within:
                     state.enter_context(context)
                 source = exported_source(self._entry, self._args, None, self._shapes, options.capture, options.random)
+            self._check_lengths(source.exported)
             self._exported = replace(source, expand=layers.expanded)
         return self._exported
+
+    def _check_lengths(self, exported: ExportedProgram) -> None:
+        """Raises `CaptureError` if a length that is to be any is the example's in what torch.export has made."""
+        values = {node.name: node.meta["val"] for node in exported.graph.nodes if node.op == "placeholder"}
+        for name, shape in zip(exported.graph_signature.user_inputs, self._shapes or (), strict=False):
+            for dim in shape or ():
+                size = values[name].shape[dim]
+                if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
+                    raise CaptureError(f"{self.name}: takes {name} of the example's length, {int(size)}, alone")
 
     def _asked(self, ask: Callable[[ExportedSource], Asked]) -> Asked:
         """What the exported program says, whose equal layers are traced once if that can be."""
@@ -94,6 +109,8 @@ class EntrySource(ProgramSource):
 
     def program(self, dump: Dump) -> Program:
         """Exports and imports it."""
+        if self._missed:
+            note("capture", "missed", "builtin.module", self._missed)
         return self._asked(lambda source: source.program(dump))
 
     def captured(self, type_of: TypeOf) -> CapturedGraph | None:
@@ -134,7 +151,8 @@ def _repeated(entry: nn.Module) -> RepeatedLayers:
 
 def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str]:
     yield f"transformers {transformers.__version__}, default {torch.get_default_dtype()}"
-    yield f"{[(arg.dtype, tuple(arg.shape)) for arg in args]} {shapes}"
+    leaves, structure = pytree.tree_flatten(args)
+    yield f"{[(arg.dtype, tuple(arg.shape)) for arg in leaves]} {structure} {shapes}"
     yield entry.model.config.to_json_string(use_diff=False)
     kinds: dict[type, None] = {}
     for name, module in entry.named_modules(remove_duplicate=False):

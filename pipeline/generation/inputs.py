@@ -1,0 +1,64 @@
+"""What models read besides tokens, as callers give it: images, the features of speech."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import ArgumentError
+from pipeline.generation.prompt import filled_up
+from pipeline.runtime.call.array_libraries import as_numpy, library_of
+from pipeline.runtime.executable import Executable
+
+#: What the argument of an entry is called that has these, by name.
+_ARGUMENT = re.compile(r"inputs\['(.*)'\]")
+
+
+class Inputs:
+    """What an entry reads besides tokens, for `batch` rows."""
+
+    def __init__(self, entry: Executable, batch: int):
+        self._batch = batch
+        self._sizes = {
+            found[1]: int(argument.type.shape[0])
+            for argument in entry.signature.arguments
+            if argument.type is not None and (found := _ARGUMENT.fullmatch(argument.name))
+        }
+
+    @property
+    def names(self) -> Sequence[str]:
+        """By which callers give them."""
+        return tuple(self._sizes)
+
+    def taken(self, given: Mapping[str, Any], copies: int) -> tuple[int, dict[str, np.ndarray]]:
+        """How many rows a caller has given, and what the entry takes; each row `copies` times.
+
+        Raises:
+            ArgumentError: one is missing or no tensor, or they are not for as many rows.
+        """
+        for name in given.keys() - self._sizes.keys():
+            raise ArgumentError(
+                f"{name}: the example that the model was compiled with has {', '.join(self._sizes)} alone"
+            )
+        rows: dict[str, int] = {}
+        arrays = {}
+        for name, size in self._sizes.items():
+            value = given.get(name)
+            array = None if library_of(value) is None else as_numpy(value)
+            if array is None or not array.ndim:
+                raise ArgumentError(f"{name}: expected a tensor for all rows, got {type(value).__name__}")
+            of_row = size // self._batch
+            count, rest = divmod(len(array), of_row)
+            if rest or not 1 <= count * copies <= self._batch:
+                raise ArgumentError(
+                    f"{name}: expected {of_row} for each of {self._batch // copies} rows at most, got {len(array)}"
+                )
+            rows[name] = count
+            by_rows = np.repeat(array.reshape(count, of_row, *array.shape[1:]), copies, 0)
+            arrays[name] = filled_up(by_rows, self._batch).reshape(size, *array.shape[1:])
+        if len(set(rows.values())) != 1:
+            raise ArgumentError(f"{', '.join(rows)}: expected as many rows of each, got {list(rows.values())}")
+        return next(iter(rows.values())), arrays
