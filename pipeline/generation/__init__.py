@@ -52,7 +52,8 @@ def compile(
         OptionError: an option is unknown or not for such models, or a number is out of range.
     """
     require_compiler()
-    from pipeline.frontend.generation.entries import compile_entries
+    from pipeline.frontend.generation.decoder import compile_decoder
+    from pipeline.frontend.generation.inputs import ExampleInputs
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings
 
@@ -65,9 +66,13 @@ def compile(
         return EncoderDecoderModel(*entries, settings.but(adds_decoder_start=adds_decoder_start(model)))
     if max_source_length is not None:
         raise OptionError("max_source_length: the model has no encoder: leave it out")
-    prefill, decode, extend, join = compile_entries(model, max_length, batch, kv_cache, options)
+    example = None if inputs is None else ExampleInputs.of(inputs, model.config)
+    made = compile_decoder(model, max_length, batch, kv_cache, example, options)
     assert settings is not None
-    return LanguageModel(prefill, decode, extend, settings, join=join)
+    placeholders = None if example is None else example.placeholders
+    return LanguageModel(
+        made.prefill, made.decode, made.extend, settings, join=made.join, text=made.text, placeholders=placeholders
+    )
 
 
 def load(path: str | Path) -> LanguageModel:
@@ -76,6 +81,6 @@ def load(path: str | Path) -> LanguageModel:
     Raises:
         ArtifactError: the file is no language model, is cut short, or is for another version or CPU.
     """
-    from pipeline.generation.language_model import LanguageModel
+    from pipeline.generation import files
 
-    return LanguageModel.load(path)
+    return files.load(path)

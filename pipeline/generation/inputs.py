@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pipeline.errors import ArgumentError
-from pipeline.generation.prompt import filled_up
+from pipeline.generation.prompt import Prompt, filled_up
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.executable import Executable
 
@@ -18,15 +19,22 @@ _ARGUMENT = re.compile(r"inputs\['(.*)'\]")
 
 
 class Inputs:
-    """What an entry reads besides tokens, for `batch` rows."""
+    """What an entry reads besides tokens, for `batch` rows.
 
-    def __init__(self, entry: Executable, batch: int):
+    Attributes:
+        placeholders: how often a row has tokens in whose places these stand.
+    """
+
+    def __init__(self, entry: Executable, batch: int, placeholders: Mapping[int, int] | None = None):
         self._batch = batch
-        self._sizes = {
-            found[1]: int(argument.type.shape[0])
+        self.placeholders = dict(placeholders or {})
+        types = {
+            found[1]: argument.type
             for argument in entry.signature.arguments
             if argument.type is not None and (found := _ARGUMENT.fullmatch(argument.name))
         }
+        self._sizes = {name: int(kind.shape[0]) for name, kind in types.items()}
+        self._by_token = {name for name, kind in types.items() if any(isinstance(size, str) for size in kind.shape)}
 
     @property
     def names(self) -> Sequence[str]:
@@ -40,9 +48,7 @@ class Inputs:
             ArgumentError: one is missing or no tensor, or they are not for as many rows.
         """
         for name in given.keys() - self._sizes.keys():
-            raise ArgumentError(
-                f"{name}: the example that the model was compiled with has {', '.join(self._sizes)} alone"
-            )
+            raise ArgumentError(f"{name}: the model was compiled for {', '.join(self._sizes)} alone")
         rows: dict[str, int] = {}
         arrays = {}
         for name, size in self._sizes.items():
@@ -62,3 +68,30 @@ class Inputs:
         if len(set(rows.values())) != 1:
             raise ArgumentError(f"{', '.join(rows)}: expected as many rows of each, got {list(rows.values())}")
         return next(iter(rows.values())), arrays
+
+    def beside(self, prompt: Prompt, given: Mapping[str, Any], copies: int) -> Prompt:
+        """A prompt with what a caller has given beside it.
+
+        Raises:
+            ArgumentError: as `taken`; or the prompt has not the tokens in whose places these stand.
+        """
+        if not given.keys() - self._by_token and not any(as_numpy(value).any() for value in given.values()):
+            return prompt  # of a processor that says of each token that it is none of an image's
+        count, arrays = self.taken(given, copies)
+        rows, length = prompt.given.shape
+        if count * copies != rows:
+            raise ArgumentError(f"{', '.join(arrays)}: expected {rows // copies} rows, as input_ids has, got {count}")
+        for name in self._by_token:
+            if arrays[name].shape[1:] != (length,):
+                raise ArgumentError(
+                    f"{name}: expected {length} for each row, as input_ids has, got {list(arrays[name].shape[1:])}"
+                )
+            arrays[name] = np.pad(arrays[name], ((0, 0), (prompt.length - length, 0)))
+        for token, number in self.placeholders.items():
+            found = (prompt.given == token).sum(1)
+            if (found != number).any():
+                raise ArgumentError(
+                    f"input_ids: expected {number} times token {token}, in whose places {', '.join(arrays)} stand, in "
+                    f"each row, got {found[::copies].tolist()}"
+                )
+        return replace(prompt, inputs=arrays)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from pipeline import locks
-from pipeline.errors import ArgumentError, ArtifactError, OptionError, PipelineError
+from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
+from pipeline.generation.inputs import Inputs
 from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows, vocabulary_of
@@ -24,19 +23,9 @@ from pipeline.generation.sampling import Draw, NumpyDraw, TorchDraw
 from pipeline.generation.settings import Settings
 from pipeline.generation.speculation import Speculation
 from pipeline.generation.token_choice import TokenChoice
-from pipeline.runtime.bundle import Bundle
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
 from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.executable import Executable
-
-#: The names of files in a bundle.
-_SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
-
-#: The executables in every bundle.
-_ENTRIES = {"prefill", "decode"}
-
-#: The one that models with an encoder don't have, and the one that those of several rows have.
-_EXTEND, _JOIN = "extend", "join"
 
 #: How many slots have to be filled, and how many tokens come and how many logits go, where `extend` is called.
 _FEWEST = 2
@@ -73,12 +62,16 @@ class LanguageModel:
         settings: Settings,
         tokenizer: bytes | None = None,
         join: Callable[[], Executable] | None = None,
+        text: Callable[[], Executable] | None = None,
+        placeholders: Mapping[int, int] | None = None,
     ):
-        """Takes the entries; `extend` and `join`, None for those there are not, are made when they are needed."""
+        """Takes the entries, see `pipeline.frontend.generation.decoder.DecoderEntries`, and what `Inputs` has."""
         self.prefill, self.decode, self.settings, self.tokenizer = prefill, decode, settings, tokenizer
         self._extend = None if extend is None else LaterEntry(extend, decode)
         self._join = None if join is None else LaterEntry(join, decode)
+        self._prefill_text = None if text is None else LaterEntry(text, decode)
         self.batch, self.max_length = _sizes(decode)
+        self._inputs = Inputs(prefill, self.batch, placeholders)
         self._cache = CacheRows(self.buffers, self.batch)
         self._text = CachedText(self.batch, self.max_length)
         self.reused = self.drafted = self.accepted = 0
@@ -207,6 +200,8 @@ class LanguageModel:
 
         As a stream they cannot go on after another call has taken the cache.
         """
+        if self._inputs.names:
+            raise OptionError(f"rows: is not there for models that read {', '.join(self._inputs.names)}: use generate")
         sizes = self.batch, self.max_length
         with self._lock:
             rows = TextRows(self.prefill, self.decode, self._join, self._cache, sizes, self.settings, self._held)
@@ -233,44 +228,23 @@ class LanguageModel:
         Raises:
             ArtifactError: a file cannot be read or written.
         """
-        files = {_SETTINGS: json.dumps(self.settings.to_json()).encode()}
-        if tokenizer is not None:
-            try:
-                files[_TOKENIZER] = Path(tokenizer).read_bytes()
-            except OSError as error:
-                raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
-        elif self.tokenizer is not None:
-            files[_TOKENIZER] = self.tokenizer
-        entries = self._entries()
-        buffers = {name for entry in entries.values() for name in entry.buffers}
-        Bundle(entries, files, buffers).save(path, prepacked=prepacked)
+        from pipeline.generation import files
 
-    @staticmethod
-    def load(path: str | Path) -> LanguageModel:
-        """See `pipeline.generation.load`."""
-        bundle = Bundle.load(path)
-        entries = bundle.entries
-        if not _ENTRIES <= entries.keys() <= _ENTRIES | {_EXTEND, _JOIN} or _SETTINGS not in bundle.files:
-            raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
-        settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
-        tokenizer = bundle.files.get(_TOKENIZER)
-        if not any(name.startswith("source.") for name in entries["prefill"].buffers):
-            extend, join = (
-                functools.partial(entries.__getitem__, name) if name in entries else None for name in (_EXTEND, _JOIN)
-            )
-            return LanguageModel(entries["prefill"], entries["decode"], extend, settings, tokenizer, join)
-        from pipeline.generation.encoder_decoder import EncoderDecoderModel
+        files.save(self, path, tokenizer, prepacked)
 
-        return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
-
-    def _entries(self) -> dict[str, Executable]:
-        """What a file has."""
-        later = {_EXTEND: self._extend, _JOIN: self._join}
+    def entries(self) -> dict[str, Executable]:
+        """The executables by name, each of them made."""
+        later = {"extend": self._extend, "join": self._join, "text": self._prefill_text}
         made = {name: entry() for name, entry in later.items() if entry is not None}
         return {"prefill": self.prefill, "decode": self.decode, **made}
 
-    def _check(self, assistant: Any, settings: Settings) -> None:
-        """Raises `OptionError` where more is asked for than `extends` and `goes_back` say."""
+    @property
+    def placeholders(self) -> Mapping[int, int]:
+        """How often each row of a prompt has tokens in whose places stands what the model reads besides."""
+        return self._inputs.placeholders
+
+    def _check(self, assistant: Any, settings: Settings, prompt: Prompt | None = None) -> None:
+        """Raises `OptionError` where more is asked for than `extends` and `goes_back` say, or a prompt with images."""
         drafts = {"assistant_model": assistant, "prompt_lookup_num_tokens": settings.prompt_lookup_num_tokens}
         parts = {"prefill_chunk_size": settings.prefill_chunk_size, "reuse_cache": settings.reuse_cache}
         for name, given in (drafts | parts).items():
@@ -278,21 +252,27 @@ class LanguageModel:
                 raise OptionError(f"{name}: is not there for {self.kind}: leave it out")
             if given and name in drafts and not self.goes_back:
                 raise OptionError(f"{name}: is not there for models whose layers keep states: leave it out")
+            if given and prompt is not None and prompt.inputs:
+                raise OptionError(f"{name}: is not there beside {', '.join(prompt.inputs)}: leave it out")
 
     def _call(
         self, input_ids: Any, attention_mask: Any, given: dict[str, Any]
     ) -> tuple[Prompt, Settings, ArrayLibrary | None]:
         """What a caller gives: the prompt, each row as often as there are beams; settings; the prompt's library."""
-        library = library_of(input_ids)
-        settings = self.settings.of_call(given, library)
+        library, names = library_of(input_ids), self._inputs.names
+        settings = self.settings.of_call({name: value for name, value in given.items() if name not in names}, library)
         self._check(None, settings)
-        return Prompt.of(input_ids, attention_mask, self.batch, settings.copies), settings, library
+        prompt = Prompt.of(input_ids, attention_mask, self.batch, settings.copies)
+        inputs = {name: value for name, value in given.items() if name in names and value is not None}
+        if inputs:
+            prompt = self._inputs.beside(prompt, inputs, settings.copies)
+        return prompt, settings, library
 
     def _started(
         self, prompt: Prompt, settings: Settings, library: ArrayLibrary | None, assistant: LanguageModel | None
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, as `stream` gives them."""
-        self._check(assistant, settings)
+        self._check(assistant, settings, prompt)
         draw = NumpyDraw() if library is None or library.name == "numpy" else TorchDraw()
         drafts = drafts_for(self, assistant, settings, len(prompt.given), draw)
         if settings.num_beams > 1:
@@ -428,15 +408,26 @@ class LanguageModel:
         for begin in range(self.reused, prompt.length, size):
             ids = prompt.ids[:, begin : begin + size]
             kept = self._slots[max(ids.shape[1] - _FEWEST, 0) : ids.shape[1]]
-            logits = self._run(begin, ids, prompt.padding, kept)
+            logits = self._run(begin, ids, prompt.padding, kept, prompt.inputs)
         return logits[:, -1]
 
-    def _run(self, first: int, ids: np.ndarray, padding: np.ndarray, kept: np.ndarray) -> Any:
+    def _run(
+        self,
+        first: int,
+        ids: np.ndarray,
+        padding: np.ndarray,
+        kept: np.ndarray,
+        inputs: Mapping[str, np.ndarray] | None = None,
+    ) -> Any:
         """Puts tokens, int64[batch, count], to the slots from `first` on; the logits after the last, or those kept."""
         self._text.cut(first, padding)
         count = ids.shape[1]
-        if first == 0:
-            logits = self.prefill(ids, padding)[:, None]
+        if inputs:
+            logits = self.prefill(ids, padding, inputs)[:, None]
+            ids = np.full_like(ids, -1)  # which no prompt goes on from: an image is no text
+        elif first == 0:
+            prefill = self.prefill if self._prefill_text is None else self._prefill_text()
+            logits = prefill(ids, padding)[:, None]
         elif count < _FEWEST:
             logits = self.decode(ids, padding, self._slots[: first + count])[:, None]
         else:

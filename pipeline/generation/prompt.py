@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ class Prompt:
         given: the caller's tokens, int64[rows, length].
         ids: int64[batch, length].
         padding: how many tokens at the start of a row are padding, int64[batch].
+        inputs: what the model reads besides, by name, as `prefill` takes it.
     """
 
     given: np.ndarray
     ids: np.ndarray
     padding: np.ndarray
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict, kw_only=True)
 
     @staticmethod
     def of(input_ids: Any, attention_mask: Any, batch: int, copies: int = 1) -> Prompt:

@@ -28,15 +28,14 @@ from pipeline.frontend.generation.cached_attention import (
     cached_attention,
     layer_shapes,
 )
-from pipeline.frontend.generation.entries import (
+from pipeline.frontend.generation.compiled_entry import (
     aligned_slots,
-    called,
     compiled_entry,
     is_quantized,
-    mask_of,
     options_of_entries,
     positions_of,
 )
+from pipeline.frontend.generation.entries import called, mask_of
 from pipeline.frontend.generation.inputs import example_inputs, of_rows
 from pipeline.plugins import one_line
 from pipeline.runtime.executable import Executable
@@ -263,7 +262,7 @@ def _source_example(model: nn.Module, given: Any) -> dict[str, torch.Tensor] | N
             f"inputs={{{main!r}: ..}}, as a processor of transformers gives it"
         )
     found = None if given is None else example_inputs(given)
-    if found is not None and "input_ids" in found:
+    if found is not None and {"input_ids", "decoder_input_ids"} & found.keys():
         raise OptionError("inputs: sources of tokens have any length, of which no example is needed: leave it out")
     return found
 

@@ -89,7 +89,8 @@ class EntrySource(ProgramSource):
     def _check_lengths(self, exported: ExportedProgram) -> None:
         """Raises `CaptureError` if a length that is to be any is the example's in what torch.export has made."""
         values = {node.name: node.meta["val"] for node in exported.graph.nodes if node.op == "placeholder"}
-        for name, shape in zip(exported.graph_signature.user_inputs, self._shapes or (), strict=False):
+        shapes = pytree.tree_leaves(self._shapes, is_leaf=_is_shape)
+        for name, shape in zip(exported.graph_signature.user_inputs, shapes, strict=False):
             for dim in shape or ():
                 size = values[name].shape[dim]
                 if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
@@ -135,6 +136,11 @@ class EntrySource(ProgramSource):
     def holders(self) -> tuple[dict[str, Any], ...]:
         """Those of the modules."""
         return self._weights.holders()
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether a value has the dynamic dimensions of one tensor, by number."""
+    return isinstance(value, dict) and all(isinstance(dim, int) for dim in value)
 
 
 def _repeated(entry: nn.Module) -> RepeatedLayers:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from pipeline.errors import OptionError
+
+#: How configs call the tokens in whose places stand what is made of images and sounds.
+_PLACEHOLDER = re.compile("(image|video|audio|speech|media).*_token_(id|index)")
 
 
 def example_inputs(given: Any) -> dict[str, torch.Tensor]:
@@ -20,11 +26,7 @@ def example_inputs(given: Any) -> dict[str, torch.Tensor]:
         raise OptionError(
             f"inputs: expected tensors by name, as a processor of transformers gives them, got {type(given).__name__}"
         )
-    found = {name: tensor.detach() for name, tensor in sorted(given.items())}
-    tokens = found.get("input_ids")
-    if tokens is not None and (tokens.ndim != 2 or len(tokens) != 1):
-        raise OptionError(f"inputs: expected an example of one row, got input_ids of {list(tokens.shape)}")
-    return found
+    return {name: tensor.detach() for name, tensor in sorted(given.items())}
 
 
 def _is_named_tensor(item: tuple[Any, Any]) -> bool:
@@ -35,3 +37,54 @@ def _is_named_tensor(item: tuple[Any, Any]) -> bool:
 def of_rows(inputs: Mapping[str, torch.Tensor], rows: int) -> dict[str, torch.Tensor]:
     """The same for `rows` rows: what belongs to a row stands behind what belongs to those in front of it."""
     return {name: torch.cat([tensor] * rows) for name, tensor in inputs.items()}
+
+
+def is_by_token(tensor: torch.Tensor, ids: torch.Tensor) -> bool:
+    """Whether a tensor says something of each token."""
+    return tensor.shape == ids.shape
+
+
+@dataclass(frozen=True)
+class ExampleInputs:
+    """A prompt of one row, and what a decoder reads besides.
+
+    Attributes:
+        ids: int64[1, length].
+        inputs: by name; of the shape of the prompt where they say something of each token.
+        placeholders: how often there are tokens in the prompt in whose places the others stand.
+    """
+
+    ids: torch.Tensor
+    inputs: Mapping[str, torch.Tensor]
+    placeholders: Mapping[int, int]
+
+    @classmethod
+    def of(cls, given: Any, config: Any) -> ExampleInputs:
+        """What a caller gives.
+
+        Raises:
+            OptionError: it is no example, not of one row, or of a row with padding.
+        """
+        inputs = example_inputs(given)
+        ids, mask = inputs.pop("input_ids", None), inputs.pop("attention_mask", None)
+        if ids is None or not inputs:
+            raise OptionError(
+                "inputs: expected the input_ids of a prompt, and what the model reads besides, such as pixel_values"
+            )
+        if ids.ndim != 2 or len(ids) != 1 or ids.shape[1] < 2 or not (mask is None or bool((mask != 0).all())):
+            raise OptionError(f"inputs: expected a prompt of one row without padding, got {list(ids.shape)}")
+        tokens = {value for name, value in config.to_dict().items() if _PLACEHOLDER.fullmatch(name)}
+        counts = {token: int((ids == token).sum()) for token in tokens if isinstance(token, int)}
+        return cls(ids, inputs, {token: count for token, count in sorted(counts.items()) if count})
+
+    def by_token(self) -> Sequence[str]:
+        """The names of those that say something of each token."""
+        return [name for name, tensor in self.inputs.items() if is_by_token(tensor, self.ids)]
+
+    def of_texts(self, ids: torch.Tensor, padding: Sequence[int]) -> dict[str, torch.Tensor]:
+        """These for rows of tokens that have so many more in front."""
+        found = of_rows(self.inputs, len(ids))
+        more = ids.shape[1] - self.ids.shape[1]
+        for name in self.by_token():
+            found[name] = torch.cat([F.pad(self.inputs[name], (front, more - front)) for front in padding])
+        return found

@@ -1,0 +1,59 @@
+"""Language models in files: their entries, the weights once, and what `generate` goes by."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ArtifactError
+from pipeline.generation.settings import Settings
+from pipeline.runtime.bundle import Bundle
+
+if TYPE_CHECKING:
+    from pipeline.generation.language_model import LanguageModel
+
+#: The names of files in a bundle.
+_SETTINGS, _TOKENIZER, _PLACEHOLDERS = "generation.json", "tokenizer.json", "placeholders.json"
+
+#: The executables in every bundle, and those that some models have.
+_ENTRIES, _FURTHER = {"prefill", "decode"}, ("extend", "join", "text")
+
+
+def save(lm: LanguageModel, path: str | Path, tokenizer: str | Path | None, prepacked: bool) -> None:
+    """See `LanguageModel.save`."""
+    files = {_SETTINGS: json.dumps(lm.settings.to_json()).encode()}
+    if lm.placeholders:
+        files[_PLACEHOLDERS] = json.dumps(dict(lm.placeholders)).encode()
+    if tokenizer is not None:
+        try:
+            files[_TOKENIZER] = Path(tokenizer).read_bytes()
+        except OSError as error:
+            raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
+    elif lm.tokenizer is not None:
+        files[_TOKENIZER] = lm.tokenizer
+    entries = lm.entries()
+    buffers = {name for entry in entries.values() for name in entry.buffers}
+    Bundle(entries, files, buffers).save(path, prepacked=prepacked)
+
+
+def load(path: str | Path) -> LanguageModel:
+    """See `pipeline.generation.load`."""
+    from pipeline.generation.encoder_decoder import EncoderDecoderModel
+    from pipeline.generation.language_model import LanguageModel
+
+    bundle = Bundle.load(path)
+    entries = bundle.entries
+    if not _ENTRIES <= entries.keys() <= {*_ENTRIES, *_FURTHER} or _SETTINGS not in bundle.files:
+        raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
+    settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
+    tokenizer = bundle.files.get(_TOKENIZER)
+    if any(name.startswith("source.") for name in entries["prefill"].buffers):
+        return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
+    extend, join, text = (
+        functools.partial(entries.__getitem__, name) if name in entries else None for name in _FURTHER
+    )
+    placeholders = {int(token): count for token, count in json.loads(bundle.files.get(_PLACEHOLDERS, b"{}")).items()}
+    prefill, decode = entries["prefill"], entries["decode"]
+    return LanguageModel(prefill, decode, extend, settings, tokenizer, join, text, placeholders)
