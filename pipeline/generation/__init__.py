@@ -54,6 +54,7 @@ def compile(
     require_compiler()
     from pipeline.frontend.generation.decoder import compile_decoder
     from pipeline.frontend.generation.inputs import ExampleInputs
+    from pipeline.generation.inputs import ExpectedInputs
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings
 
@@ -69,9 +70,9 @@ def compile(
     example = None if inputs is None else ExampleInputs.of(inputs, model.config)
     made = compile_decoder(model, max_length, batch, kv_cache, example, options)
     assert settings is not None
-    placeholders = None if example is None else example.placeholders
+    expected = None if example is None else ExpectedInputs(example.placeholders, example.numbers(1))
     return LanguageModel(
-        made.prefill, made.decode, made.extend, settings, join=made.join, text=made.text, placeholders=placeholders
+        made.prefill, made.decode, made.extend, settings, join=made.join, text=made.text, expected=expected
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ArgumentError, OptionError
-from pipeline.generation.inputs import Inputs
 from pipeline.generation.language_model import LanguageModel
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows
@@ -55,7 +54,6 @@ class EncoderDecoderModel(LanguageModel):
     def __init__(self, prefill: Executable, decode: Executable, settings: Settings, tokenizer: bytes | None = None):
         super().__init__(prefill, decode, None, settings, tokenizer)
         self.max_source_length = int(prefill.buffers["source.keys_0"].shape[-1])
-        self._inputs = Inputs(prefill, self.batch)
         self._shortest_source = _shortest_source(prefill)
 
     def first_new(self, input_ids: Any) -> int:

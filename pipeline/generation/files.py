@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ArtifactError
+from pipeline.generation.inputs import ExpectedInputs
 from pipeline.generation.settings import Settings
 from pipeline.runtime.bundle import Bundle
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.generation.language_model import LanguageModel
 
 #: The names of files in a bundle.
-_SETTINGS, _TOKENIZER, _PLACEHOLDERS = "generation.json", "tokenizer.json", "placeholders.json"
+_SETTINGS, _TOKENIZER, _INPUTS = "generation.json", "tokenizer.json", "inputs.json"
 
 #: The executables in every bundle, and those that some models have.
 _ENTRIES, _FURTHER = {"prefill", "decode"}, ("extend", "join", "text")
@@ -23,9 +24,8 @@ _ENTRIES, _FURTHER = {"prefill", "decode"}, ("extend", "join", "text")
 
 def save(lm: LanguageModel, path: str | Path, tokenizer: str | Path | None, prepacked: bool) -> None:
     """See `LanguageModel.save`."""
-    files = {_SETTINGS: json.dumps(lm.settings.to_json()).encode()}
-    if lm.placeholders:
-        files[_PLACEHOLDERS] = json.dumps(dict(lm.placeholders)).encode()
+    told = {_SETTINGS: lm.settings.to_json(), _INPUTS: lm.expected_inputs.to_json()}
+    files = {name: json.dumps(found).encode() for name, found in told.items()}
     if tokenizer is not None:
         try:
             files[_TOKENIZER] = Path(tokenizer).read_bytes()
@@ -45,7 +45,7 @@ def load(path: str | Path) -> LanguageModel:
 
     bundle = Bundle.load(path)
     entries = bundle.entries
-    if not _ENTRIES <= entries.keys() <= {*_ENTRIES, *_FURTHER} or _SETTINGS not in bundle.files:
+    if not _ENTRIES <= entries.keys() <= {*_ENTRIES, *_FURTHER} or not {_SETTINGS, _INPUTS} <= bundle.files.keys():
         raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
     settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
     tokenizer = bundle.files.get(_TOKENIZER)
@@ -54,6 +54,6 @@ def load(path: str | Path) -> LanguageModel:
     extend, join, text = (
         functools.partial(entries.__getitem__, name) if name in entries else None for name in _FURTHER
     )
-    placeholders = {int(token): count for token, count in json.loads(bundle.files.get(_PLACEHOLDERS, b"{}")).items()}
+    expected = ExpectedInputs.of_json(json.loads(bundle.files[_INPUTS]))
     prefill, decode = entries["prefill"], entries["decode"]
-    return LanguageModel(prefill, decode, extend, settings, tokenizer, join, text, placeholders)
+    return LanguageModel(prefill, decode, extend, settings, tokenizer, join, text, expected)

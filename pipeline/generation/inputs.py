@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,37 @@ from pipeline.runtime.executable import Executable
 _ARGUMENT = re.compile(r"inputs\['(.*)'\]")
 
 
+@dataclass(frozen=True)
+class ExpectedInputs:
+    """What the example that a model was compiled with says of what is read besides tokens.
+
+    Attributes:
+        placeholders: how often a row has tokens in whose places that stands.
+        sizes: what says sizes, by name, for a row; it is in the code.
+    """
+
+    placeholders: Mapping[int, int] = field(default_factory=dict)
+    sizes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `of_json` makes this of."""
+        return {"placeholders": list(self.placeholders.items()), "sizes": dict(self.sizes)}
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> ExpectedInputs:
+        """The inverse of `to_json`."""
+        return cls(dict(found["placeholders"]), found["sizes"])
+
+
 class Inputs:
     """What an entry reads besides tokens, for `batch` rows.
 
     Attributes:
-        placeholders: how often a row has tokens in whose places these stand.
+        expected: what the example says of it.
     """
 
-    def __init__(self, entry: Executable, batch: int, placeholders: Mapping[int, int] | None = None):
-        self._batch = batch
-        self.placeholders = dict(placeholders or {})
+    def __init__(self, entry: Executable, batch: int, expected: ExpectedInputs):
+        self._batch, self.expected = batch, expected
         types = {
             found[1]: argument.type
             for argument in entry.signature.arguments
@@ -39,7 +60,7 @@ class Inputs:
     @property
     def names(self) -> Sequence[str]:
         """By which callers give them."""
-        return tuple(self._sizes)
+        return (*self._sizes, *self.expected.sizes)
 
     def taken(self, given: Mapping[str, Any], copies: int) -> tuple[int, dict[str, np.ndarray]]:
         """How many rows a caller has given, and what the entry takes; each row `copies` times.
@@ -47,8 +68,8 @@ class Inputs:
         Raises:
             ArgumentError: one is missing or no tensor, or they are not for as many rows.
         """
-        for name in given.keys() - self._sizes.keys():
-            raise ArgumentError(f"{name}: the model was compiled for {', '.join(self._sizes)} alone")
+        for name in given.keys() - set(self.names):
+            raise ArgumentError(f"{name}: the model was compiled for {', '.join(self.names)} alone")
         rows: dict[str, int] = {}
         arrays = {}
         for name, size in self._sizes.items():
@@ -78,6 +99,7 @@ class Inputs:
         if not given.keys() - self._by_token and not any(as_numpy(value).any() for value in given.values()):
             return prompt  # of a processor that says of each token that it is none of an image's
         count, arrays = self.taken(given, copies)
+        self._check_sizes(given, count)
         rows, length = prompt.given.shape
         if count * copies != rows:
             raise ArgumentError(f"{', '.join(arrays)}: expected {rows // copies} rows, as input_ids has, got {count}")
@@ -87,7 +109,7 @@ class Inputs:
                     f"{name}: expected {length} for each row, as input_ids has, got {list(arrays[name].shape[1:])}"
                 )
             arrays[name] = np.pad(arrays[name], ((0, 0), (prompt.length - length, 0)))
-        for token, number in self.placeholders.items():
+        for token, number in self.expected.placeholders.items():
             found = (prompt.given == token).sum(1)
             if (found != number).any():
                 raise ArgumentError(
@@ -95,3 +117,14 @@ class Inputs:
                     f"each row, got {found[::copies].tolist()}"
                 )
         return replace(prompt, inputs=arrays)
+
+    def _check_sizes(self, given: Mapping[str, Any], rows: int) -> None:
+        """Raises `ArgumentError` if what is read has other sizes than the example."""
+        for name, of_row in self.expected.sizes.items():
+            value = given.get(name)
+            numbers = None if value is None else np.asarray(value).tolist()
+            if numbers != [*of_row] * rows:
+                raise ArgumentError(
+                    f"{name}: the model was compiled for {[*of_row]} of each row, got {numbers}: compile it with an "
+                    "example of that size"
+                )

@@ -15,7 +15,7 @@ from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
-from pipeline.generation.inputs import Inputs
+from pipeline.generation.inputs import ExpectedInputs, Inputs
 from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows, vocabulary_of
@@ -63,7 +63,7 @@ class LanguageModel:
         tokenizer: bytes | None = None,
         join: Callable[[], Executable] | None = None,
         text: Callable[[], Executable] | None = None,
-        placeholders: Mapping[int, int] | None = None,
+        expected: ExpectedInputs | None = None,
     ):
         """Takes the entries, see `pipeline.frontend.generation.decoder.DecoderEntries`, and what `Inputs` has."""
         self.prefill, self.decode, self.settings, self.tokenizer = prefill, decode, settings, tokenizer
@@ -71,7 +71,7 @@ class LanguageModel:
         self._join = None if join is None else LaterEntry(join, decode)
         self._prefill_text = None if text is None else LaterEntry(text, decode)
         self.batch, self.max_length = _sizes(decode)
-        self._inputs = Inputs(prefill, self.batch, placeholders)
+        self._inputs = Inputs(prefill, self.batch, expected or ExpectedInputs())
         self._cache = CacheRows(self.buffers, self.batch)
         self._text = CachedText(self.batch, self.max_length)
         self.reused = self.drafted = self.accepted = 0
@@ -239,9 +239,9 @@ class LanguageModel:
         return {"prefill": self.prefill, "decode": self.decode, **made}
 
     @property
-    def placeholders(self) -> Mapping[int, int]:
-        """How often each row of a prompt has tokens in whose places stands what the model reads besides."""
-        return self._inputs.placeholders
+    def expected_inputs(self) -> ExpectedInputs:
+        """What the example that it was compiled with says of what it reads besides tokens."""
+        return self._inputs.expected
 
     def _check(self, assistant: Any, settings: Settings, prompt: Prompt | None = None) -> None:
         """Raises `OptionError` where more is asked for than `extends` and `goes_back` say, or a prompt with images."""

@@ -354,6 +354,12 @@ def _attending(kinds: Sequence[tuple[Any, str]]) -> Iterator[None]:
             config._attn_implementation_internal = kind
 
 
+def cache_of(results: Any) -> Any:
+    """transformers' cache, by either of the names that it has."""
+    found = getattr(results, "past_key_values", None)
+    return getattr(results, "cache_params", None) if found is None else found
+
+
 def layer_shapes(run: Callable[[], Any]) -> list[LayerShape]:
     """What the layers of a model cache; `run` runs it on a text of one row and returns transformers' cache."""
     layers = list(getattr(run(), "layers", None) or ())

@@ -11,7 +11,12 @@ import torch
 from torch import nn
 
 from pipeline.errors import CaptureError, OptionError
-from pipeline.frontend.generation.cached_attention import CacheBuffers, layer_shapes, supports_attention_functions
+from pipeline.frontend.generation.cached_attention import (
+    CacheBuffers,
+    cache_of,
+    layer_shapes,
+    supports_attention_functions,
+)
 from pipeline.frontend.generation.compiled_entry import (
     aligned_slots,
     compiled_entry,
@@ -21,6 +26,7 @@ from pipeline.frontend.generation.compiled_entry import (
 )
 from pipeline.frontend.generation.entries import ExtendEntry, JoiningEntry, PromptEntry, StepEntry
 from pipeline.frontend.generation.example_text import ExampleText
+from pipeline.frontend.generation.image_positions import ImagePositions
 from pipeline.frontend.generation.inputs import ExampleInputs
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
@@ -64,14 +70,15 @@ def compile_decoder(
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
-        shapes = layer_shapes(lambda: _cache_of(model(input_ids=ids[:1], use_cache=True)))
+        shapes = layer_shapes(lambda: cache_of(model(input_ids=ids[:1], use_cache=True)))
         has_states = any(shape.states for shape in shapes)
-        extends = True
+        extends, positions = True, None
         if has_states or not supports_attention_functions(model):
             text = ExampleText.of(model, shapes, None)
             text.check_steps()
             extends = not has_states or text.extends
         if example is not None:
+            positions = ImagePositions.of(model, example)
             ExampleText.of(model, shapes, example).check_steps()
     slots = aligned_slots(model, max_length)
     cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
@@ -86,11 +93,11 @@ def compile_decoder(
         staged = CacheBuffers(shapes, 1, slots, quantized=has_bytes)
         return compiled(JoiningEntry(model, staged), (prompt[:1], padding[:1]), ({1: length}, None))
 
-    texts = functools.partial(compiled, PromptEntry(model, cache), (prompt, padding), ({1: length}, None))
+    texts = functools.partial(compiled, PromptEntry(model, cache, positions), (prompt, padding), ({1: length}, None))
     several = torch.export.Dim.AUTO(min=2, max=slots)
     extending = functools.partial(
         compiled,
-        ExtendEntry(model, cache),
+        ExtendEntry(model, cache, positions),
         (ids.new_ones(batch, 3), padding, torch.arange(4), torch.arange(2)),
         ({1: several}, None, {0: several}, {0: several}),
     )
@@ -100,13 +107,13 @@ def compile_decoder(
         whole, by_token = example.of_texts(example.ids.repeat(batch, 1), [0] * batch), example.by_token()
         shapes_of_inputs = {name: {1: length} if name in by_token else None for name in whole}
         prefill = compiled(
-            PromptEntry(model, cache),
+            PromptEntry(model, cache, positions, example.numbers(batch)),
             (example.ids.repeat(batch, 1), padding, whole),
             ({1: length}, None, shapes_of_inputs),
         )
     return DecoderEntries(
         prefill,
-        compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length})),
+        compiled(StepEntry(model, cache, positions), (ids[:, :1], padding, filled), (None, None, {0: length})),
         extending if extends else None,
         joining if batch > 1 and example is None else None,
         None if example is None else texts,
@@ -127,9 +134,3 @@ def _check(model: nn.Module, max_length: int) -> None:
     positions = positions_of(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
-
-
-def _cache_of(results: Any) -> Any:
-    """transformers' cache, by either of the names that it has."""
-    found = getattr(results, "past_key_values", None)
-    return getattr(results, "cache_params", None) if found is None else found

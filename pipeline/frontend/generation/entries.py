@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from pipeline.frontend.generation.cached_attention import CacheBuffers, CacheView, attends_itself
+from pipeline.frontend.generation.image_positions import ImagePositions
+from pipeline.frontend.generation.size_tensors import size_tensor
 
 
 class PromptEntry(nn.Module):
@@ -22,15 +24,28 @@ class PromptEntry(nn.Module):
     token, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: CacheBuffers):
+    def __init__(
+        self,
+        model: nn.Module,
+        cache: CacheBuffers,
+        positions: ImagePositions | None = None,
+        sizes: Mapping[str, list[Any]] | None = None,
+    ):
+        """Takes sizes of what else is read, by name."""
         super().__init__()
-        self.model, self.cache = model, cache
+        self.model, self.cache, self.positions, self.sizes = model, cache, positions, dict(sizes or {})
 
     def forward(
         self, input_ids: torch.Tensor, padding: torch.Tensor, inputs: dict[str, torch.Tensor] | None = None
     ) -> torch.Tensor:
         """See the class."""
-        return _prompt_logits(self.model, input_ids, padding, self.cache, inputs or {})
+        if inputs is None:
+            if self.positions is not None:
+                self.positions.shift.zero_()
+            return _prompt_logits(self.model, input_ids, padding, self.cache, {})
+        read = inputs | {name: size_tensor(numbers) for name, numbers in self.sizes.items()}
+        positions = None if self.positions is None else self.positions.of_prompt(input_ids, padding)
+        return _prompt_logits(self.model, input_ids, padding, self.cache, read, positions)
 
 
 class JoiningEntry(nn.Module):
@@ -55,15 +70,15 @@ class StepEntry(nn.Module):
     that is filled then, that of the new token included. Returns the logits, f32[batch, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: CacheBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers, positions: ImagePositions | None = None):
         super().__init__()
-        self.model, self.cache = model, cache
+        self.model, self.cache, self.positions = model, cache, positions
 
     def forward(self, input_ids: torch.Tensor, padding: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """See the class."""
         filled = slots.shape[0]
         present = slots[None] >= padding[:, None]
-        positions = filled - 1 - padding[:, None]
+        positions = _shifted(filled - 1 - padding[:, None], self.positions)
         cache = CacheView(self.cache, filled - 1, filled, len(input_ids))
         return _logits(self.model, input_ids, _Seen(present, present[:, None, None]), positions, cache)
 
@@ -76,9 +91,9 @@ class ExtendEntry(nn.Module):
     f32[batch, count, vocabulary].
     """
 
-    def __init__(self, model: nn.Module, cache: CacheBuffers):
+    def __init__(self, model: nn.Module, cache: CacheBuffers, positions: ImagePositions | None = None):
         super().__init__()
-        self.model, self.cache = model, cache
+        self.model, self.cache, self.positions = model, cache, positions
 
     def forward(
         self, input_ids: torch.Tensor, padding: torch.Tensor, before: torch.Tensor, kept: torch.Tensor
@@ -86,7 +101,7 @@ class ExtendEntry(nn.Module):
         """See the class."""
         first, length = before.shape[0], input_ids.shape[1]
         own, slots = first + torch.arange(length), torch.arange(first + length)
-        positions = (own[None] - padding[:, None]).clamp(min=0)
+        positions = _shifted((own[None] - padding[:, None]).clamp(min=0), self.positions)
         cache = CacheView(self.cache, first, first + length, len(input_ids))
         return _kept_logits(self.model, input_ids, _seen(own, slots, padding), positions, cache, kept)
 
@@ -109,16 +124,22 @@ def _seen(own: torch.Tensor, slots: torch.Tensor, padding: torch.Tensor) -> _See
     return _Seen(present, ((slots[None] <= own[:, None])[None] & present[:, None])[:, None])
 
 
+def _shifted(positions: torch.Tensor, of_images: ImagePositions | None) -> torch.Tensor:
+    """The positions of tokens behind a prompt, which are their slots where no image is in it."""
+    return positions if of_images is None else positions + of_images.shift
+
+
 def _prompt_logits(
     model: nn.Module,
     input_ids: torch.Tensor,
     padding: torch.Tensor,
     cache: CacheBuffers,
     inputs: Mapping[str, torch.Tensor],
+    positions: torch.Tensor | None = None,
 ) -> torch.Tensor:
     length = input_ids.shape[1]
     slots = torch.arange(length)
-    positions = (slots[None] - padding[:, None]).clamp(min=0)
+    positions = (slots[None] - padding[:, None]).clamp(min=0) if positions is None else positions
     view = CacheView(cache, 0, length, len(input_ids))
     return _logits(model, input_ids, _seen(slots, slots, padding), positions, view, inputs)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +18,8 @@ from pipeline.frontend.generation.cached_attention import (
     attends_itself,
 )
 from pipeline.frontend.generation.entries import ExtendEntry, PromptEntry, StepEntry, called
-from pipeline.frontend.generation.inputs import ExampleInputs, is_by_token
+from pipeline.frontend.generation.image_positions import ImagePositions
+from pipeline.frontend.generation.inputs import ExampleInputs
 from pipeline.frontend.recurrent import recurrences_as_loops
 from pipeline.plugins import one_line
 
@@ -31,7 +33,8 @@ class ExampleText:
         ids: int64[2, length].
         padding: int64[2].
         inputs: what the model reads besides.
-        logits: what the model makes of them without a cache, after the last two tokens.
+        example: where that comes from.
+        logits: what the model makes of them without the entries, after the last two tokens.
     """
 
     model: nn.Module
@@ -39,6 +42,7 @@ class ExampleText:
     ids: torch.Tensor
     padding: torch.Tensor
     inputs: Mapping[str, torch.Tensor]
+    example: ExampleInputs | None
     logits: torch.Tensor
 
     @classmethod
@@ -50,12 +54,14 @@ class ExampleText:
         ids = torch.cat([F.pad(given, (0, 2), value=int(given[0, -1])), F.pad(given, (2, 0))])
         mask = torch.ones_like(ids)
         mask[1, :2] = 0
-        if example is None:
-            inputs, positions = {}, {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
-        else:
-            inputs, positions = example.of_texts(ids, (0, 2)), {}
-        results = called(model, input_ids=ids, attention_mask=mask, use_cache=False, **positions, **inputs)
-        return cls(model, shapes, ids, (mask == 0).sum(1), inputs, results.logits[:, -2:].float())
+        padding = (mask == 0).sum(1)
+        if example is not None:
+            inputs = example.of_texts(ids, padding.tolist())
+            ids, logits = _generated(model, ids, mask, inputs, example)
+            return cls(model, shapes, ids, padding, inputs, example, logits)
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        results = called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)
+        return cls(model, shapes, ids, padding, {}, None, results.logits[:, -2:].float())
 
     def check_steps(self) -> None:
         """Raises `CaptureError` if a model makes something else of what it is given here than of what is usual."""
@@ -95,12 +101,49 @@ class ExampleText:
         return bool(difference <= torch.finfo(self.model.dtype).eps ** 0.5 * self.logits.abs().max())
 
 
+def _generated(
+    model: nn.Module,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    inputs: Mapping[str, torch.Tensor],
+    example: ExampleInputs,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What transformers makes of a prompt beside inputs: it with the first token, and the logits before and after it."""
+    sizes = {name: torch.tensor(numbers) for name, numbers in example.numbers(len(ids)).items()}
+    settings = {"max_new_tokens": 2, "min_new_tokens": 2, "do_sample": False, "num_beams": 1, "use_cache": True}
+    with _deltas_kept(model):
+        found = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            **inputs,
+            **sizes,
+            **settings,
+            pad_token_id=0,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+    return found.sequences[:, :-1], torch.stack(found.logits, 1).float()
+
+
+@contextmanager
+def _deltas_kept(model: nn.Module) -> Iterator[None]:
+    """Has a model keep those that it has, whatever it runs meanwhile."""
+    kept = [(part, part.rope_deltas) for part in model.modules() if hasattr(part, "rope_deltas")]
+    try:
+        yield
+    finally:
+        for part, deltas in kept:
+            part.rope_deltas = deltas
+
+
 def _step_by_step(text: ExampleText, cache: CacheBuffers) -> torch.Tensor:
     """The logits after the last two tokens: of a prompt, and of a step behind it."""
-    model, ids, padding = text.model, text.ids, text.padding
-    inputs = {name: tensor[:, :-1] if is_by_token(tensor, ids) else tensor for name, tensor in text.inputs.items()}
-    prompt = PromptEntry(model, cache)(ids[:, :-1], padding, inputs or None)
-    return torch.stack([prompt, StepEntry(model, cache)(ids[:, -1:], padding, torch.arange(ids.shape[1]))], 1)
+    model, ids, padding, example = text.model, text.ids, text.padding, text.example
+    positions = None if example is None else ImagePositions.of(model, example)
+    sizes = None if example is None else example.numbers(len(ids))
+    prompt = PromptEntry(model, cache, positions, sizes)(ids[:, :-1], padding, dict(text.inputs) or None)
+    step = StepEntry(model, cache, positions)(ids[:, -1:], padding, torch.arange(ids.shape[1]))
+    return torch.stack([prompt, step], 1)
 
 
 def _at_once(text: ExampleText, cache: CacheBuffers) -> torch.Tensor:

@@ -52,11 +52,13 @@ class ExampleInputs:
         ids: int64[1, length].
         inputs: by name; of the shape of the prompt where they say something of each token.
         placeholders: how often there are tokens in the prompt in whose places the others stand.
+        sizes: the names of those that say sizes, such as `image_grid_thw`: whole numbers of neither tokens nor masks.
     """
 
     ids: torch.Tensor
     inputs: Mapping[str, torch.Tensor]
     placeholders: Mapping[int, int]
+    sizes: Sequence[str]
 
     @classmethod
     def of(cls, given: Any, config: Any) -> ExampleInputs:
@@ -75,15 +77,25 @@ class ExampleInputs:
             raise OptionError(f"inputs: expected a prompt of one row without padding, got {list(ids.shape)}")
         tokens = {value for name, value in config.to_dict().items() if _PLACEHOLDER.fullmatch(name)}
         counts = {token: int((ids == token).sum()) for token in tokens if isinstance(token, int)}
-        return cls(ids, inputs, {token: count for token, count in sorted(counts.items()) if count})
+        placeholders = {token: count for token, count in sorted(counts.items()) if count}
+        sizes = [
+            name
+            for name, tensor in inputs.items()
+            if tensor.dtype in (torch.int32, torch.int64) and not name.endswith("mask") and not is_by_token(tensor, ids)
+        ]
+        return cls(ids, inputs, placeholders, sizes)
 
     def by_token(self) -> Sequence[str]:
         """The names of those that say something of each token."""
         return [name for name, tensor in self.inputs.items() if is_by_token(tensor, self.ids)]
 
+    def numbers(self, rows: int) -> dict[str, list[Any]]:
+        """What says sizes, for `rows` rows, as lists of numbers."""
+        return {name: of_rows(self.inputs, rows)[name].tolist() for name in self.sizes}
+
     def of_texts(self, ids: torch.Tensor, padding: Sequence[int]) -> dict[str, torch.Tensor]:
-        """These for rows of tokens that have so many more in front."""
-        found = of_rows(self.inputs, len(ids))
+        """These but for sizes, for rows of tokens that have so many more in front."""
+        found = {name: x for name, x in of_rows(self.inputs, len(ids)).items() if name not in self.sizes}
         more = ids.shape[1] - self.ids.shape[1]
         for name in self.by_token():
             found[name] = torch.cat([F.pad(self.inputs[name], (front, more - front)) for front in padding])

@@ -115,12 +115,14 @@ class RepeatedLayers:
     Attributes:
         layers: those that have equals.
         cache: the names of the buffers of the cache that a layer of each number has.
-        known: what was traced, by what calls have in common.
+        known: what was traced last, by what calls have in common.
+        numbered: all that was traced, by number: torch.export may begin anew.
     """
 
     layers: Sequence[EqualLayer]
     cache: Mapping[int, Sequence[str]]
     known: dict[Any, _Traced] = field(default_factory=dict)
+    numbered: dict[int, _Traced] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[None]:
@@ -139,7 +141,7 @@ class RepeatedLayers:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         key = (self.layers[place].kind, structure, *_keys(leaves))
         known = self.known.get(key)
-        if known is None:
+        if known is None or known.layer == place:
             number = next(_numbers)
             inside = _BEGINS(tensors, number)
             given = iter(inside)
@@ -151,12 +153,9 @@ class RepeatedLayers:
             if any(x._version for x in inside) or _share_memory(inside, computed):
                 raise CannotRepeatError("a layer writes to what it is given, or gives it back")
             others = [_HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in results]
-            known = self.known[key] = _traced[number] = _Traced(
-                number, place, result_structure, others, computed, leaves
-            )
+            known = _Traced(number, place, result_structure, others, computed, leaves)
+            self.known[key] = self.numbered[number] = _traced[number] = known
             return known.results(_ENDS(computed, number))
-        if known.layer == place:
-            return forward(*args, **kwargs)
         return known.results(_AGAIN(tensors, known.number, place))
 
     def expanded(self, exported: ExportedProgram) -> ExportedProgram:
@@ -165,7 +164,8 @@ class RepeatedLayers:
         Raises:
             CannotRepeatError: a value that a layer leaves is not computed between its two ops.
         """
-        if not exported.graph.find_nodes(op="call_function", target=_BEGINS):
+        found = [exported.graph.find_nodes(op="call_function", target=op) for op in (_BEGINS, _AGAIN)]
+        if not any(found):
             return exported
         return _Expansion(self, exported).program()
 
@@ -201,7 +201,7 @@ class _Expansion:
 
     def program(self) -> ExportedProgram:
         """See `RepeatedLayers.expanded`."""
-        traced = {known.number: known for known in self._layers.known.values()}
+        traced = self._layers.numbered
         begins = {node.args[1]: node for node in self._ops(_BEGINS)}
         ends = {node.args[1]: node for node in self._ops(_ENDS)}
         bodies = {number: _between(begins[number], ends[number]) for number in begins}
@@ -209,6 +209,8 @@ class _Expansion:
         mutations = [spec for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION]
         for node in self._ops(_AGAIN):
             number, layer = node.args[1:]
+            if number not in bodies:
+                raise CannotRepeatError("the layer that is traced is not in the graph")
             renamed = dict(zip(self._layers.names(traced[number].layer), self._layers.names(layer), strict=True))
             copied = self._copied(begins[number], bodies[number], node, renamed)
             for own in copied.keys() & set(bodies[number]):
