@@ -28,6 +28,7 @@ from pipeline.frontend.generation.entries import ExtendEntry, JoiningEntry, Prom
 from pipeline.frontend.generation.example_text import ExampleText
 from pipeline.frontend.generation.image_positions import ImagePositions
 from pipeline.frontend.generation.inputs import ExampleInputs
+from pipeline.plugins import one_line
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
@@ -70,7 +71,7 @@ def compile_decoder(
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
-        shapes = layer_shapes(lambda: cache_of(model(input_ids=ids[:1], use_cache=True)))
+        shapes = layer_shapes(lambda: _cached(model, example))
         has_states = any(shape.states for shape in shapes)
         extends, positions = True, None
         if has_states or not supports_attention_functions(model):
@@ -134,3 +135,16 @@ def _check(model: nn.Module, max_length: int) -> None:
     positions = positions_of(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
+
+
+def _cached(model: nn.Module, example: ExampleInputs | None) -> Any:
+    """The cache of a text of one row; a model that always reads more is given the example."""
+    try:
+        return cache_of(model(input_ids=torch.ones(1, 2, dtype=torch.int64), use_cache=True))
+    except Exception as error:  # whatever a model does with what it does not expect
+        if example is None:
+            raise CaptureError(
+                f"{type(model).__name__}: does not take input_ids alone ({one_line(error)}); give an example of what "
+                "it reads, inputs=.., as a processor of transformers gives it"
+            ) from error
+        return cache_of(model(input_ids=example.ids, **example.inputs, use_cache=True))

@@ -13,7 +13,7 @@ from torch import nn
 
 from pipeline.frontend.generation.cached_attention import CacheBuffers, CacheView, attends_itself
 from pipeline.frontend.generation.image_positions import ImagePositions
-from pipeline.frontend.generation.size_tensors import size_tensor
+from pipeline.frontend.generation.size_tensors import SizesKnown, size_tensor
 
 
 class PromptEntry(nn.Module):
@@ -45,7 +45,8 @@ class PromptEntry(nn.Module):
             return _prompt_logits(self.model, input_ids, padding, self.cache, {})
         read = inputs | {name: size_tensor(numbers) for name, numbers in self.sizes.items()}
         positions = None if self.positions is None else self.positions.of_prompt(input_ids, padding)
-        return _prompt_logits(self.model, input_ids, padding, self.cache, read, positions)
+        with SizesKnown():
+            return _prompt_logits(self.model, input_ids, padding, self.cache, read, positions)
 
 
 class JoiningEntry(nn.Module):

@@ -108,7 +108,7 @@ def _generated(
     inputs: Mapping[str, torch.Tensor],
     example: ExampleInputs,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What transformers makes of a prompt beside inputs: it with the first token, and the logits before and after it."""
+    """What `generate` makes of prompts beside inputs: these with a token more, and the logits before and after that."""
     sizes = {name: torch.tensor(numbers) for name, numbers in example.numbers(len(ids)).items()}
     settings = {"max_new_tokens": 2, "min_new_tokens": 2, "do_sample": False, "num_beams": 1, "use_cache": True}
     with _deltas_kept(model):

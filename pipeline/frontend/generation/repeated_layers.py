@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 
 from pipeline.frontend.functionalize.plain_values import tensor_key
 from pipeline.frontend.generation.equal_layers import EqualLayer, numbered
+from pipeline.frontend.generation.size_tensors import is_known, known_numbers
 from pipeline.frontend.generation.told_modules import PLAIN
 
 _numbers = itertools.count()
@@ -138,21 +139,19 @@ class RepeatedLayers:
 
     def _forward(self, place: int, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         leaves, structure = pytree.tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if _is_traced(leaf)]
         key = (self.layers[place].kind, structure, *_keys(leaves))
         known = self.known.get(key)
         if known is None or known.layer == place:
             number = next(_numbers)
             inside = _BEGINS(tensors, number)
             given = iter(inside)
-            args, kwargs = pytree.tree_unflatten(
-                [next(given) if isinstance(x, torch.Tensor) else x for x in leaves], structure
-            )
+            args, kwargs = pytree.tree_unflatten([next(given) if _is_traced(x) else x for x in leaves], structure)
             results, result_structure = pytree.tree_flatten(forward(*args, **kwargs))
-            computed = [leaf for leaf in results if isinstance(leaf, torch.Tensor)]
+            computed = [leaf for leaf in results if _is_traced(leaf)]
             if any(x._version for x in inside) or _share_memory(inside, computed):
                 raise CannotRepeatError("a layer writes to what it is given, or gives it back")
-            others = [_HOLE if isinstance(leaf, torch.Tensor) else leaf for leaf in results]
+            others = [_HOLE if _is_traced(leaf) else leaf for leaf in results]
             known = _Traced(number, place, result_structure, others, computed, leaves)
             self.known[key] = self.numbered[number] = _traced[number] = known
             return known.results(_ENDS(computed, number))
@@ -175,11 +174,18 @@ class RepeatedLayers:
         return [*(f"{own.prefix}{name}" for name, _ in own.tensors()), *self.cache.get(own.number, ())]
 
 
+def _is_traced(value: Any) -> bool:
+    """Whether a value is a tensor that is computed, none whose elements are known."""
+    return isinstance(value, torch.Tensor) and not is_known(value)
+
+
 def _keys(leaves: Sequence[Any]) -> Iterator[Any]:
     """What calls have in common where a layer does the same: types, which tensors are one, numbers and objects."""
     first: dict[int, int] = {}
     for place, leaf in enumerate(leaves):
-        if isinstance(leaf, (torch.Tensor, torch.SymInt)):
+        if is_known(leaf):
+            yield type(leaf), repr(known_numbers(leaf))
+        elif isinstance(leaf, (torch.Tensor, torch.SymInt)):
             yield tensor_key(leaf), first.setdefault(id(leaf), place)
         else:
             yield type(leaf), repr(leaf) if isinstance(leaf, PLAIN) else id(leaf)
