@@ -85,6 +85,7 @@ class ExportedSource(ProgramSource):
         random: whose random numbers it draws, see `Options`.
         expand: puts ops in the place of what stands for them in the functional program.
         name: see `ProgramSource`.
+        written_elsewhere: the names of weights that other programs write to, of which nothing is computed once for all.
     """
 
     exported: ExportedProgram
@@ -93,10 +94,11 @@ class ExportedSource(ProgramSource):
     random: str = "philox"
     name: str = "a model"
     expand: Callable[[ExportedProgram], ExportedProgram] | None = None
+    written_elsewhere: frozenset[str] = frozenset()
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
-        from pipeline.frontend.importer.exported_program import from_exported
+        from pipeline.frontend.importer.graph_reader import tensor_type
 
         if self.exported.graph_module.meta.get(BY_BYTECODE):
             note(
@@ -108,13 +110,13 @@ class ExportedSource(ProgramSource):
         for name in self.exported.graph_module.meta.get(UNKNOWN_RECURRENCES, ()):
             reason = f"{name} is not the function that is known: it is traced as it is"
             note("capture", "missed", "builtin.module", reason)
-        return from_exported(self._functionalized(), self.parameters, dump)
+        return self.captured(tensor_type).program(dump)
 
     def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Functionalizes and reads it."""
         from pipeline.frontend.importer.exported_program import read_exported
 
-        return read_exported(self._functionalized(), self.parameters, type_of)
+        return read_exported(self._functionalized(), self.parameters, type_of, self.written_elsewhere)
 
     def _functionalized(self) -> ExportedProgram:
         with timing.stage("functionalize"):

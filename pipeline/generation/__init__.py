@@ -61,10 +61,13 @@ def compile(
     settings = Settings.of_config(model.generation_config.to_dict()) if hasattr(model, "generation_config") else None
     if settings is not None and getattr(model.config, "is_encoder_decoder", False):
         from pipeline.frontend.generation.encoder_decoder import adds_decoder_start, compile_encoder_decoder
+        from pipeline.frontend.generation.speech_tokens import speech_tokens
         from pipeline.generation.encoder_decoder import EncoderDecoderModel
+        from pipeline.generation.speech import SpeechModel
 
         entries = compile_encoder_decoder(model, max_length, max_source_length, batch, kv_cache, inputs, options)
-        return EncoderDecoderModel(*entries, settings.but(adds_decoder_start=adds_decoder_start(model)))
+        settings, speech = settings.but(adds_decoder_start=adds_decoder_start(model)), speech_tokens(model)
+        return EncoderDecoderModel(*entries, settings) if speech is None else SpeechModel(*entries, settings, speech)
     if max_source_length is not None:
         raise OptionError("max_source_length: the model has no encoder: leave it out")
     example = None if inputs is None else ExampleInputs.of(inputs, model.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,10 @@ class SourcePrompt(Prompt):
 
     source: tuple[Any, ...]
     mask: tuple[np.ndarray, ...]
+
+    def begun_with(self, first: np.ndarray, batch: int) -> SourcePrompt:
+        """The same with other tokens that texts begin with, int64[rows, begun]."""
+        return replace(self, given=first, ids=filled_up(first, batch))
 
 
 class EncoderDecoderModel(LanguageModel):

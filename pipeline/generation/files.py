@@ -5,18 +5,17 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.errors import ArtifactError
+from pipeline.generation.encoder_decoder import EncoderDecoderModel
 from pipeline.generation.inputs import ExpectedInputs
+from pipeline.generation.language_model import LanguageModel
 from pipeline.generation.settings import Settings
+from pipeline.generation.speech import SpeechModel, SpeechTokens
 from pipeline.runtime.bundle import Bundle
 
-if TYPE_CHECKING:
-    from pipeline.generation.language_model import LanguageModel
-
 #: The names of files in a bundle.
-_SETTINGS, _TOKENIZER, _INPUTS = "generation.json", "tokenizer.json", "inputs.json"
+_SETTINGS, _TOKENIZER, _INPUTS, _SPEECH = "generation.json", "tokenizer.json", "inputs.json", "speech.json"
 
 #: The executables in every bundle, and those that some models have.
 _ENTRIES, _FURTHER = {"prefill", "decode"}, ("extend", "join", "text")
@@ -25,6 +24,8 @@ _ENTRIES, _FURTHER = {"prefill", "decode"}, ("extend", "join", "text")
 def save(lm: LanguageModel, path: str | Path, tokenizer: str | Path | None, prepacked: bool) -> None:
     """See `LanguageModel.save`."""
     told = {_SETTINGS: lm.settings.to_json(), _INPUTS: lm.expected_inputs.to_json()}
+    if isinstance(lm, SpeechModel):
+        told[_SPEECH] = lm.speech.to_json()
     files = {name: json.dumps(found).encode() for name, found in told.items()}
     if tokenizer is not None:
         try:
@@ -40,9 +41,6 @@ def save(lm: LanguageModel, path: str | Path, tokenizer: str | Path | None, prep
 
 def load(path: str | Path) -> LanguageModel:
     """See `pipeline.generation.load`."""
-    from pipeline.generation.encoder_decoder import EncoderDecoderModel
-    from pipeline.generation.language_model import LanguageModel
-
     bundle = Bundle.load(path)
     entries = bundle.entries
     if not _ENTRIES <= entries.keys() <= {*_ENTRIES, *_FURTHER} or not {_SETTINGS, _INPUTS} <= bundle.files.keys():
@@ -50,7 +48,10 @@ def load(path: str | Path) -> LanguageModel:
     settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
     tokenizer = bundle.files.get(_TOKENIZER)
     if any(name.startswith("source.") for name in entries["prefill"].buffers):
-        return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
+        if _SPEECH not in bundle.files:
+            return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
+        speech = SpeechTokens(**json.loads(bundle.files[_SPEECH]))
+        return SpeechModel(entries["prefill"], entries["decode"], settings, speech, tokenizer)
     extend, join, text = (
         functools.partial(entries.__getitem__, name) if name in entries else None for name in _FURTHER
     )

@@ -170,7 +170,7 @@ class LanguageModel:
 
         with self._lock:
             if streamer is None and chosen.num_beams > 1 and not (assistant_model or chosen.prompt_lookup_num_tokens):
-                return given_back(self._search(prompt, chosen))
+                return given_back(self._given_back(self._search(prompt, chosen), prompt, chosen))
             stream = self._started(prompt, chosen, library, assistant_model)
             steps = [prompt.given]
             if streamer is not None:
@@ -181,7 +181,7 @@ class LanguageModel:
                     streamer.put(given_back(tokens))
         if streamer is not None:
             streamer.end()
-        return given_back(np.concatenate(steps, -1))
+        return given_back(self._given_back(np.concatenate(steps, -1), prompt, chosen))
 
     def stream(
         self,
@@ -267,6 +267,10 @@ class LanguageModel:
         if inputs:
             prompt = self._inputs.beside(prompt, inputs, settings.copies)
         return prompt, settings, library
+
+    def _given_back(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
+        """What `generate` gives of texts, int64[rows, tokens]."""
+        return tokens
 
     def _started(
         self, prompt: Prompt, settings: Settings, library: ArrayLibrary | None, assistant: LanguageModel | None

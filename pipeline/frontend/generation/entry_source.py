@@ -83,7 +83,7 @@ class EntrySource(ProgramSource):
                     state.enter_context(context)
                 source = exported_source(self._entry, self._args, None, self._shapes, options.capture, options.random)
             self._check_lengths(source.exported)
-            self._exported = replace(source, expand=layers.expanded)
+            self._exported = replace(source, expand=layers.expanded, written_elsewhere=_kept_by(self._entry))
         return self._exported
 
     def _check_lengths(self, exported: ExportedProgram) -> None:
@@ -136,6 +136,12 @@ class EntrySource(ProgramSource):
     def holders(self) -> tuple[dict[str, Any], ...]:
         """Those of the modules."""
         return self._weights.holders()
+
+
+def _kept_by(entry: nn.Module) -> frozenset[str]:
+    """The buffers that an entry has beside its model's: what one of the entries writes, others read."""
+    parts = [(name, part) for name, part in entry.named_children() if part is not entry.model]
+    return frozenset(f"{name}.{buffer}" for name, part in parts for buffer, _ in part.named_buffers())
 
 
 def _is_shape(value: Any) -> bool:

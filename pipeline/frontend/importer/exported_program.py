@@ -15,19 +15,19 @@ from pipeline.frontend.capture.fingerprint import LITERAL_ELEMENTS
 from pipeline.frontend.capture.pytree_nodes import tree_of
 from pipeline.frontend.importer.graph_reader import CapturedGraph, GraphReader, TypeOf
 from pipeline.frontend.numbers.guards import guards_of
-from pipeline.program import Dump, Program
 from pipeline.runtime.interface.pytree import Tree, leaf_paths
 from pipeline.runtime.interface.signature import Mutation, Result, Signature
 
 
-def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump) -> Program:
-    """The Program of a functional ExportedProgram; `dump` sees the module after the stages `torch` and `linalg`."""
-    return read_exported(exported, parameters).program(dump)
-
-
-def read_exported(exported: ExportedProgram, parameters: Parameters, type_of: TypeOf | None = None) -> CapturedGraph:
-    """Works out what a functional ExportedProgram takes and returns; see `GraphReader` for `type_of`."""
+def read_exported(
+    exported: ExportedProgram,
+    parameters: Parameters,
+    type_of: TypeOf | None = None,
+    written_elsewhere: frozenset[str] = frozenset(),
+) -> CapturedGraph:
+    """Works out what a functional ExportedProgram takes and returns; see `GraphReader` for the rest."""
     reader = _ExportedReader(exported, parameters, type_of)
+    reader.written_elsewhere = written_elsewhere
     return CapturedGraph(reader, reader.signature(), reader.weights)
 
 

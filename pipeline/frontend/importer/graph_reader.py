@@ -121,7 +121,10 @@ class GraphReader:
         outputs: the graph's output values.
         raised: after `module`, the least values of symbols that a call needs beyond those in `ranges`, by name.
         type_of: what a tensor is to the program; by default `tensor_type`.
+        written_elsewhere: the names of weights that other programs write to.
     """
+
+    written_elsewhere: frozenset[str] = frozenset()
 
     def __init__(self, graph: fx.Graph, mutated: set[str], type_of: TypeOf | None = None):
         self.graph = graph
@@ -235,7 +238,7 @@ class GraphReader:
         return frozenset(origins.get(name, name) for name in names)
 
     def _mark_arguments(self, module: ir.Module, signature: Signature) -> None:
-        mutable = {weight.name for weight in signature.weights if weight.mutated}
+        mutable = self.written_elsewhere | {weight.name for weight in signature.weights if weight.mutated}
         uneven = uneven_indices(self.weights)
         main = function(module, "main")
         with module.context:
