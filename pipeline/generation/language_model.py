@@ -165,23 +165,23 @@ class LanguageModel:
         """
         prompt, chosen, library = self._call(input_ids, attention_mask, settings)
 
-        def given_back(tokens: np.ndarray) -> Any:
+        def in_library(tokens: np.ndarray) -> Any:
             return tokens if library is None else converted(tokens, library)
 
         with self._lock:
             if streamer is None and chosen.num_beams > 1 and not (assistant_model or chosen.prompt_lookup_num_tokens):
-                return given_back(self._given_back(self._search(prompt, chosen), prompt, chosen))
+                return in_library(self._finished(self._search(prompt, chosen), prompt, chosen))
             stream = self._started(prompt, chosen, library, assistant_model)
             steps = [prompt.given]
             if streamer is not None:
-                streamer.put(given_back(steps[0]))
+                streamer.put(in_library(steps[0]))
             for tokens in stream:
                 steps.append(tokens[:, None])
                 if streamer is not None:
-                    streamer.put(given_back(tokens))
+                    streamer.put(in_library(tokens))
         if streamer is not None:
             streamer.end()
-        return given_back(self._given_back(np.concatenate(steps, -1), prompt, chosen))
+        return in_library(self._finished(np.concatenate(steps, -1), prompt, chosen))
 
     def stream(
         self,
@@ -266,9 +266,10 @@ class LanguageModel:
         inputs = {name: value for name, value in given.items() if name in names and value is not None}
         if inputs:
             prompt = self._inputs.beside(prompt, inputs, settings.copies)
+            self._check(None, settings, prompt)
         return prompt, settings, library
 
-    def _given_back(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
+    def _finished(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
         """What `generate` gives of texts, int64[rows, tokens]."""
         return tokens
 

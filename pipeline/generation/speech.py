@@ -136,7 +136,7 @@ class SpeechModel(EncoderDecoderModel):
             logits = as_numpy(self.prefill(*prompt.source, prompt.ids[:, :1]))
             return tokens[logits[: len(prompt.given), tokens].argmax(1)][:, None]
 
-    def _given_back(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
+    def _finished(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
         new = tokens[:, prompt.length :]
         ends = np.isin(new, settings.eos_token_id)
         lengths = np.where(ends.any(1), ends.argmax(1), new.shape[1])
