@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -101,12 +102,26 @@ def test_a_prompt_does_not_go_on_from_another_image(llava):
         assert lm.reused == 0
 
 
+def visual_weights_read(exe):
+    """The weights of the part that looks at images."""
+    text = exe.ir("linalg")
+    names = dict(re.findall(r'(%arg\d+): [^%]*pipeline.weight = "model\.([^"]*)"', text))
+    visual = [arg for arg, name in names.items() if "visual" in name]
+    assert len(visual) > 20
+    return [arg for arg in visual if len(re.findall(rf"{arg}\b", text)) > 1]
+
+
 def test_nothing_of_an_image_is_computed_in_a_step(qwen):
     _, _, lm = qwen
-    for entry in (lm.decode, lm.extend):
-        assert "vision" not in " ".join(entry.weights) and "visual" not in " ".join(entry.weights)
-    assert any("visual" in name for name in lm.prefill.weights)
+    assert not visual_weights_read(lm.decode) and not visual_weights_read(lm.extend)
+    assert len(visual_weights_read(lm.prefill)) > 20
     assert [kind for kind, _ in remarks(lm.decode)] == ["passed"] * 4
+
+
+def test_equal_layers_are_traced_once(qwen):
+    """Those that look at images, and those of the text, whose numbers are the same."""
+    _, _, lm = qwen
+    assert not [one.reason for one in lm.prefill.remarks if "equal layers" in one.reason]
 
 
 def test_sizes_are_constants(qwen):

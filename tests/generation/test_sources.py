@@ -120,7 +120,7 @@ def test_sources_of_text(name):
     model.lm_head.weight = torch.nn.Parameter(torch.randn(VOCABULARY, 32), requires_grad=False)
     model.generation_config.eos_token_id = None
     lm = pipeline.generation.compile(model, 64, max_source_length=40, batch=2)
-    said = [one.message for one in lm.prefill.remarks if "sources are as long as the longest" in one.message]
+    said = [one.reason for one in lm.prefill.remarks if "sources are as long as the longest" in one.reason]
     assert len(said) == (name == "longt5")
     seen = set()
     for length, padding in ((13, 4), (1, 0), (40, 25), (2, 1)):

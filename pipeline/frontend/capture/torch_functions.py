@@ -54,6 +54,11 @@ def _asserted(valid: torch.Tensor) -> bool:
     return True
 
 
+def _checked(error_type: type[Exception], condition: torch.Tensor, message: Callable[[], str] | None = None) -> None:
+    """torch's check of all elements of a tensor, as a check of the call."""
+    torch._assert_async(condition.all(), "a check of the model does not hold" if message is None else str(message()))
+
+
 def _max_pool1d(*args: Any, **kwargs: Any) -> torch.Tensor:
     """By the op that has indices, too: without gradients torch takes one that makes numbers of symbolic sizes."""
     return torch.max_pool1d_with_indices(*args, **kwargs)[0]
@@ -74,6 +79,7 @@ def _refused(function: Callable[..., Any], instead: str) -> Callable[..., Any]:
 _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (transformer, "_detect_is_causal_mask", _causal_hint),
     (torch, "_is_all_true", _asserted),
+    (torch, "_check_tensor_all_with", _checked),
     (torch, "max_pool1d", _max_pool1d),
     (functional, "one_hot", one_hot),
     *((owner, "kron", kron) for owner in (torch, torch.Tensor)),

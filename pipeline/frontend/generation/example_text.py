@@ -57,7 +57,13 @@ class ExampleText:
         padding = (mask == 0).sum(1)
         if example is not None:
             inputs = example.of_texts(ids, padding.tolist())
-            ids, logits = _generated(model, ids, mask, inputs, example)
+            try:
+                ids, logits = _generated(model, ids, mask, inputs, example)
+            except Exception as error:  # whatever a model does with what it does not expect
+                names = ", ".join(example.inputs)
+                raise CaptureError(
+                    f"{type(model).__name__}: does not generate beside {names}: {one_line(error)}"
+                ) from error
             return cls(model, shapes, ids, padding, inputs, example, logits)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         results = called(model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)

@@ -213,6 +213,8 @@ class _Expansion:
         bodies = {number: _between(begins[number], ends[number]) for number in begins}
         signature = self._exported.graph_signature
         mutations = [spec for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION]
+        places = {own.name: (number, own) for number, body in bodies.items() for own in body}
+        written = {spec.target: places.get(spec.arg.name, (None, None)) for spec in mutations}
         for node in self._ops(_AGAIN):
             number, layer = node.args[1:]
             if number not in bodies:
@@ -223,10 +225,12 @@ class _Expansion:
                 self._move(copied[own], self._layers.layers[traced[number].layer], self._layers.layers[layer])
             _replace_results(node, [copied.get(value, value) for value in ends[number].args[0]])
             for spec in mutations:
-                if spec.target in renamed:
-                    value = next(own for own in bodies[number] + [None] if own is None or own.name == spec.arg.name)
-                    if value is None:
-                        raise CannotRepeatError("the cache is written to elsewhere")
+                if spec.target not in renamed:
+                    continue
+                writer, value = written[spec.target]
+                if writer is None:
+                    raise CannotRepeatError("the cache is written to elsewhere")
+                if writer == number:  # or it is a layer of the same number that has nothing in the cache
                     self._written[renamed[spec.target]] = copied[value]
         for node in (*ends.values(), *begins.values()):
             _replace_results(node, node.args[0])

@@ -23,6 +23,18 @@ def all_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return NotImplemented if x.dtype == torch.bool else _quantified(torch.all, x, dim, keepdim)
 
 
+@replaces(aten._is_any_true.default)
+def is_any_true(x: Tensor) -> Tensor:
+    """_is_any_true(x) → any(x)."""
+    return torch.any(x)
+
+
+@replaces(aten._is_all_true.default)
+def is_all_true(x: Tensor) -> Tensor:
+    """_is_all_true(x) → all(x)."""
+    return torch.all(x)
+
+
 def _quantified(quantifier: Decomposition, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     holds = x != 0
     result = quantifier(holds) if dim is None else quantifier(holds, dim, keepdim)
