@@ -9,15 +9,12 @@ import numpy as np
 
 from pipeline.errors import ArgumentError, OptionError
 from pipeline.generation.language_model import LanguageModel
-from pipeline.generation.prompt import Prompt, filled_up, integers
+from pipeline.generation.prompt import SHORTEST, Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows
 from pipeline.generation.settings import Settings
 from pipeline.runtime.call.array_libraries import library_of
 from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.executable import Executable
-
-#: Sizes that torch.export takes for symbolic start here, so a shorter source gets padding.
-_SHORTEST = 2
 
 
 @dataclass(frozen=True)
@@ -159,4 +156,4 @@ def _shortest_source(prefill: Executable) -> int:
     """How many tokens a source has at least, of an entry that takes tokens: what is shorter gets padding."""
     types = {argument.name: argument.type for argument in prefill.signature.arguments}
     ids = types.get("source_ids")
-    return _SHORTEST if ids is None or isinstance(ids.shape[1], str) else int(ids.shape[1])
+    return SHORTEST if ids is None or isinstance(ids.shape[1], str) else int(ids.shape[1])

@@ -11,8 +11,8 @@ import numpy as np
 from pipeline.errors import ArgumentError
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 
-#: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
-_SHORTEST = 2
+#: Sizes that torch.export takes for symbolic start here, so a shorter prompt or source gets padding.
+SHORTEST = 2
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Prompt:
         if length < 1:
             raise ArgumentError("input_ids: is empty; give it the token that texts begin with")
         padding = _padding(given, attention_mask)
-        short = max(_SHORTEST - length, 0)
+        short = max(SHORTEST - length, 0)
         return Prompt(
             np.repeat(given, copies, 0),
             np.pad(filled_up(np.repeat(given, copies, 0), batch), ((0, 0), (short, 0))),

@@ -16,16 +16,12 @@ import numpy as np
 
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.generation.cache import CacheRows
-from pipeline.generation.prompt import integers
+from pipeline.generation.prompt import SHORTEST, integers
 from pipeline.generation.sampling import NumpyDraw
 from pipeline.generation.settings import Settings
 from pipeline.generation.token_choice import TokenChoice
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.executable import Executable
-
-#: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
-_SHORTEST = 2
-
 
 #: So many tokens take about as long as one: weights are read once for all of them.
 _FREE_TOKENS = 8
@@ -189,7 +185,7 @@ class TextRows:
         """Computes the prompts that wait, which end where the others do."""
         running = self._running()
         free = [number for number, row in enumerate(self._rows) if row is None][: len(self._waiting)]
-        length = max(_SHORTEST, *(len(row.prompt) for row in self._waiting))
+        length = max(SHORTEST, *(len(row.prompt) for row in self._waiting))
         if length > self._filled:
             self._cache.move(running, 0, self._filled, length - self._filled)
             self._filled = length
@@ -212,7 +208,7 @@ class TextRows:
 
     def _joined(self, join: Executable, number: int, row: TextRow) -> int:
         """Computes a prompt alone, and puts it into its row so that it ends where the others do; its first token."""
-        length = max(_SHORTEST, len(row.prompt))
+        length = max(SHORTEST, len(row.prompt))
         ids = np.pad(row.prompt[None], ((0, 0), (length - len(row.prompt), 0)))
         logits = as_numpy(join(ids, np.array([length - len(row.prompt)])))
         staged = CacheRows(join.buffers, 1).copies([0], length)

@@ -11,7 +11,7 @@ from generation.small_models import VOCABULARY
 import pipeline
 from pipeline import OptionError
 
-ENGLISH, GERMAN, FRENCH, TRANSCRIBE, TRANSLATE, NO_TIMES = 10, 11, 12, 13, 14, VOCABULARY - 1
+ENGLISH, GERMAN, FRENCH, TRANSCRIBE, TRANSLATE, NO_TIMES = 13, 14, 15, 10, 11, VOCABULARY - 1
 
 
 def multilingual():
@@ -64,7 +64,7 @@ def test_languages_and_tasks(whisper):
 def test_the_likeliest_language_is_that_of_each_row(whisper):
     model, read, lm = whisper
     heard = model.detect_language(read["input_features"])
-    assert len(set(heard.tolist())) > 1 or heard[0] != ENGLISH
+    assert len(set(heard.tolist())) > 1  # or any row would do
     for row in range(2):
         name = {ENGLISH: "en", GERMAN: "de", FRENCH: "fr"}[int(heard[row])]
         one = rows(read, row, 1)

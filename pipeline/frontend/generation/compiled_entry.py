@@ -9,15 +9,20 @@ from typing import Any
 from torch import nn
 
 from pipeline import compiler, gc_pause, interrupts, progress
-from pipeline.errors import OptionError
+from pipeline.errors import CaptureError, OptionError
 from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.generation.prompt import SHORTEST
 from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
+from pipeline.runtime.call.symbolic_sizes import evaluate
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
 #: How many slots are a whole number of the widest vectors.
 _ALIGNED_SLOTS = 16
+
+#: So many lengths tell whether there is one that is not taken: blocks are shorter.
+_MANY = 600
 
 #: What configs call how many positions there are.
 _POSITIONS = ("max_position_embeddings",)
@@ -66,3 +71,22 @@ def compiled_entry(
     with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
         source = EntrySource(entry, args, dynamic_shapes, options, preparation, missed)
         return compiler.compile_source(source, options, compiler.target_for(options))
+
+
+def of_any_length(entry: Executable) -> Executable:
+    """The executable of a prompt or of a source of tokens.
+
+    Raises:
+        CaptureError: it does not take all lengths that there is room for, as models in blocks do not.
+    """
+    ranges = {symbol: (low, high) for symbol, low, high in entry.signature.ranges}
+    if not ranges:
+        return entry
+    low, high = max(SHORTEST, *(low for low, _ in ranges.values())), min(high for _, high in ranges.values())
+    for guard in entry.signature.guards:
+        for length in {*range(low, min(high, _MANY) + 1), high}:
+            if not evaluate(guard.condition, dict.fromkeys(ranges, length)):
+                raise CaptureError(
+                    f"{entry.name}: {guard.line} was captured for lengths of which {length} is none, {guard.condition}"
+                )
+    return entry

@@ -21,6 +21,7 @@ from pipeline.frontend.generation.compiled_entry import (
     aligned_slots,
     compiled_entry,
     is_quantized,
+    of_any_length,
     options_of_entries,
     positions_of,
 )
@@ -113,7 +114,7 @@ def compile_decoder(
             ({1: length}, None, shapes_of_inputs),
         )
     return DecoderEntries(
-        prefill,
+        of_any_length(prefill),
         compiled(StepEntry(model, cache, positions), (ids[:, :1], padding, filled), (None, None, {0: length})),
         extending if extends else None,
         joining if batch > 1 and example is None else None,

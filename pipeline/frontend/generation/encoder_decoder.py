@@ -32,6 +32,7 @@ from pipeline.frontend.generation.compiled_entry import (
     aligned_slots,
     compiled_entry,
     is_quantized,
+    of_any_length,
     options_of_entries,
     positions_of,
 )
@@ -231,7 +232,7 @@ def compile_encoder_decoder(
         several = {1: torch.export.Dim.AUTO(min=2, max=source.slots)}
         whole, texts = _text(min(5, slots), batch), SourceTextEntry(model, cache, source)
         try:
-            prefill = compiled(texts, (*whole.values(), first), (several, several, None))
+            prefill = of_any_length(compiled(texts, (*whole.values(), first), (several, several, None)))
         except CaptureError as error:
             whole, several = _text(slots, batch), None
             missed = f"sources are as long as the longest, {slots} tokens, with padding behind: {error}"
