@@ -14,7 +14,7 @@ import gc, json, os, threading, time
 import torch
 from torch import nn
 from pipeline.frontend.capture.capture import capture
-from pipeline.frontend.importer.exported_program import from_exported
+from pipeline.frontend.importer.exported_program import read_exported
 from pipeline.frontend.capture.call_parameters import parameters_of
 
 
@@ -43,7 +43,7 @@ def model(width):
 def compiled(model, width):
     args = (torch.ones(1, width),)
     exported = capture(model, args)
-    return from_exported(exported, parameters_of(model, args, {{}}, exported), lambda stage, module: None)
+    return read_exported(exported, parameters_of(model, args, {{}}, exported)).program(lambda stage, module: None)
 
 
 compiled(model(8), 8)  # imports modules and fills caches

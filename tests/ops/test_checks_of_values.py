@@ -74,3 +74,31 @@ def test_values_that_eager_refuses(name, way):
     with pytest.raises(pipeline.PipelineError, match=r" \(at .*\.py:\d+\)$"):
         called(*bad)
     torch.testing.assert_close(called(*good), function(*good))
+
+
+@pytest.mark.parametrize("message", [None, lambda: "numbers above 0"])
+def test_checks_of_all_elements(message):
+    """As transformers has them; under torch.compile dynamo leaves them to eager mode."""
+
+    def checked(x):
+        torch._check_tensor_all_with(ValueError, x > 0, message)
+        torch._check_tensor_all(x < 1)
+        return x + 1
+
+    exe = pipeline.compile(Function(checked), (HALF,), fallback="error")
+    assert torch.equal(exe(HALF), HALF + 1)
+    with pytest.raises(pipeline.PipelineError, match="numbers above 0" if message else "a check of the model"):
+        exe(BELOW)
+    with pytest.raises(pipeline.PipelineError, match="a check of the model does not hold"):
+        exe(BEYOND)
+
+
+@pytest.mark.parametrize("flags", [[True, False], [True, True], [False, False], []])
+def test_whether_all_or_any_is_true(flags):
+    flags = torch.tensor(flags, dtype=torch.bool)
+
+    def both(flags):
+        return torch.ops.aten._is_all_true(flags), torch.ops.aten._is_any_true(flags)
+
+    exe = pipeline.compile(Function(both), (flags,), fallback="error")
+    assert [bool(found) for found in exe(flags)] == [bool(flags.all()), bool(flags.any())]
