@@ -16,6 +16,8 @@ from updates.support import remarks
 
 import pipeline
 from pipeline import ArgumentError, CaptureError, OptionError
+from pipeline.frontend.generation.image_positions import ImagePositions
+from pipeline.frontend.generation.inputs import ExampleInputs
 
 
 def compiled(model, read, batch, max_length=96, **options):
@@ -65,6 +67,23 @@ def test_prompts_of_other_lengths_and_places(qwen):
         given["mm_token_type_ids"] = (ids == IMAGE).int()
         expected = model.generate(**given, max_new_tokens=9)
         assert torch.equal(lm.generate(**given, max_new_tokens=9), expected), where
+
+
+def test_positions_are_those_of_the_model(qwen):
+    """In three directions, of prompts with padding, with text in front and without."""
+    model, read, _ = qwen
+    positions = ImagePositions.of(model, ExampleInputs.of(rows(read, 1, 1), model.config))
+    assert len(set(positions.offsets[1].tolist())) > 1 and int(positions.advances.sum()) == 2 + 2
+    for first, second, padding in ((6, 20, (2, 0)), (3, 8, (0, 3)), (9, 50, (5, 1))):
+        ids, mask = prompt(2, LENGTH), torch.ones(2, LENGTH, dtype=torch.int64)
+        ids[:, first : first + 4], ids[:, second : second + 2] = IMAGE, IMAGE
+        for row, count in enumerate(padding):
+            mask[row, :count] = 0
+        types = (ids == IMAGE).int()
+        grid = read["image_grid_thw"]
+        wanted, deltas = model.model.get_rope_index(ids, types, image_grid_thw=grid, attention_mask=mask)
+        got = positions.of_prompt(ids, torch.tensor(padding))
+        assert torch.equal(got * mask, wanted * mask) and set(deltas.flatten().tolist()) == {int(positions.shift)}
 
 
 def test_beams_and_draws(qwen):

@@ -39,6 +39,7 @@ _IDLE = {
     "output_hidden_states",
     "output_router_logits",
     "use_cache",
+    "logits_to_keep",
 }
 
 #: The configs that `attending_to_buffers` has changed, and the attention that they named before.
@@ -299,8 +300,8 @@ def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: in
 
 def attends_itself(model: nn.Module) -> bool:
     """Whether the attention of a decoder is its own, none of transformers' attention functions."""
-    decoder = model.get_decoder() if getattr(model.config, "is_encoder_decoder", False) else model
-    return not supports_attention_functions(decoder) and not any(map(_looks_up, decoder.modules()))
+    says = model.get_decoder() if getattr(model.config, "is_encoder_decoder", False) else model
+    return not supports_attention_functions(says) and not any(map(_looks_up, model.get_decoder().modules()))
 
 
 def supports_attention_functions(model: nn.Module) -> bool:
@@ -321,13 +322,19 @@ def _mask_of_slots(*args: Any, **kwargs: Any) -> torch.Tensor | None:
 
 @contextlib.contextmanager
 def attending_to_buffers(model: nn.Module) -> Iterator[None]:
-    """Has a model of transformers use `cached_attention` meanwhile, if its attention is one of those functions."""
+    """Has a decoder of transformers use `cached_attention` meanwhile, if its attention is one of those functions.
+
+    What is beside the decoder, as what looks at images, keeps the attention that it has.
+    """
     if attends_itself(model):
         yield
         return
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
     ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _mask_of_slots)
-    configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}.values()
+    decoder = model.get_decoder()
+    around = [part for part in model.modules() if any(inner is decoder for inner in part.modules())]
+    parts = [part for part in (*around, *decoder.modules()) if hasattr(part, "config")]
+    configs = {id(part.config): part.config for part in parts}.values()
     token = _REPLACED.set(tuple((config, config._attn_implementation_internal) for config in configs))
     try:
         with _attending([(config, ATTENTION) for config in configs]):
