@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,10 @@ from pipeline.runtime.executable import Executable
 
 #: What the argument of an entry is called that has these, by name.
 _ARGUMENT = re.compile(r"inputs\['(.*)'\]")
+
+
+#: So many characters of numbers are in an error.
+_SHOWN = 120
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,8 @@ class Inputs:
             value = given.get(name)
             numbers = None if value is None else np.asarray(value).tolist()
             if numbers != [*of_row] * rows:
+                compiled, got = (textwrap.shorten(str(found), _SHOWN) for found in ([*of_row], numbers))
                 raise ArgumentError(
-                    f"{name}: the model was compiled for {[*of_row]} of each row, got {numbers}: compile it with an "
-                    "example of that size"
+                    f"{name}: the model was compiled for {compiled} of each row, got {got}: compile it with an example "
+                    "of that size"
                 )

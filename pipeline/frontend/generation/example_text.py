@@ -50,8 +50,9 @@ class ExampleText:
         """Runs the model."""
         vocabulary = model.get_input_embeddings().num_embeddings
         given = torch.arange(4)[None] % vocabulary if example is None else example.ids
+        text = [token for token in given[0].tolist() if example is None or token not in example.placeholders]
         # One row goes on where the other has padding in front.
-        ids = torch.cat([F.pad(given, (0, 2), value=int(given[0, -1])), F.pad(given, (2, 0))])
+        ids = torch.cat([F.pad(given, (0, 2), value=text[-1] if text else 0), F.pad(given, (2, 0))])
         mask = torch.ones_like(ids)
         mask[1, :2] = 0
         padding = (mask == 0).sum(1)
