@@ -125,3 +125,19 @@ def test_must_not_fire(function):
     executable = pipeline.compile(Function(function), (m,))
     assert not any(CHOSEN in remark.reason for remark in executable.remarks)
     torch.testing.assert_close(executable(m), function(m), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(384, 5001), (2048, 1000), (769, 2305), (4096, 1001), (128, 40_009)], ids=str)
+def test_panels_of_weights_are_read_as_they_lie(shape, dtype):
+    """Lines of a panel lie side by side, also where the last panel is not full: GPT-2's and Whisper's logits."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(*shape).to(dtype).eval().requires_grad_(False)
+    x = torch.randn(1, shape[0], dtype=dtype)
+    executable = pipeline.compile(model, (x,))
+    assert any("panels of 32 columns" in remark.reason for remark in executable.remarks) or dtype == torch.float64
+    assert not any(CHOSEN in remark.reason for remark in executable.remarks)
+    exact = torch.nn.functional.linear(x.double(), model.weight.double(), model.bias.double())
+    error, of_eager = ((found.double() - exact).abs().max().item() for found in (executable(x), model(x)))
+    least = (1e-13 if dtype == torch.float64 else 1e-6) * float(exact.abs().max())
+    assert error <= max(least, 2 * of_eager)

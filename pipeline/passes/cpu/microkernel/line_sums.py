@@ -64,6 +64,8 @@ def line_sums_of(view: LinalgOp, tile: TileSizes) -> LineSums | None:
     (number,), (summed,), step = moving, view.summed, _VECTORS * tile.lanes
     outer = tuple(sorted(tile.outer if tile.row_dim is None else (tile.row_dim, *tile.outer)))
     loops = [dim for dim in (summed, *outer) if view.sizes[dim] != 1]
+    if view.moves(number, tile.vector_dim) == "blocked":  # lines of a panel lie side by side
+        return None
     if view.moves(number, summed) != "other" or any(moves(view.maps[number], dim) == "fixed" for dim in loops):
         return None
     columns, terms = view.sizes[tile.vector_dim], view.sizes[summed]
