@@ -78,10 +78,7 @@ class Inputs:
         rows: dict[str, int] = {}
         arrays = {}
         for name, size in self._sizes.items():
-            value = given.get(name)
-            array = None if library_of(value) is None else as_numpy(value)
-            if array is None or not array.ndim:
-                raise ArgumentError(f"{name}: expected a tensor for all rows, got {type(value).__name__}")
+            array = _array(name, given.get(name))
             of_row = size // self._batch
             count, rest = divmod(len(array), of_row)
             if rest or not 1 <= count * copies <= self._batch:
@@ -101,7 +98,7 @@ class Inputs:
         Raises:
             ArgumentError: as `taken`; or the prompt has not the tokens in whose places these stand.
         """
-        if not given.keys() - self._by_token and not any(as_numpy(value).any() for value in given.values()):
+        if not given.keys() - self._by_token and not any(_array(*item).any() for item in given.items()):
             return prompt  # of a processor that says of each token that it is none of an image's
         count, arrays = self.taken(given, copies)
         self._check_sizes(given, count)
@@ -126,11 +123,18 @@ class Inputs:
     def _check_sizes(self, given: Mapping[str, Any], rows: int) -> None:
         """Raises `ArgumentError` if what is read has other sizes than the example."""
         for name, of_row in self.expected.sizes.items():
-            value = given.get(name)
-            numbers = None if value is None else np.asarray(value).tolist()
+            numbers = _array(name, given.get(name)).tolist()
             if numbers != [*of_row] * rows:
                 compiled, got = (textwrap.shorten(str(found), _SHOWN) for found in ([*of_row], numbers))
                 raise ArgumentError(
                     f"{name}: the model was compiled for {compiled} of each row, got {got}: compile it with an example "
                     "of that size"
                 )
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    """A tensor of a caller; raises `ArgumentError` if it is none, or has no rows."""
+    array = None if library_of(value) is None else as_numpy(value)
+    if array is None or not array.ndim:
+        raise ArgumentError(f"{name}: expected a tensor for all rows, got {type(value).__name__}")
+    return array

@@ -43,13 +43,13 @@ class SpeechTokens:
         """What the class makes of it, by name."""
         return asdict(self)
 
-    def language_of(self, name: str) -> int:
+    def language_of(self, name: Any) -> int:
         """The token of a language.
 
         Raises:
             OptionError: the model has none for it.
         """
-        found = self.languages.get(name.lower())
+        found = self.languages.get(str(name).lower())
         if found is None:
             known = ", ".join(sorted(language for language in self.languages if language.isalpha()))
             raise OptionError(f"language: expected one of {known or 'none: the model has one alone'}, got {name!r}")
@@ -98,7 +98,8 @@ class SpeechModel(EncoderDecoderModel):
         own = {"language", "task", "return_timestamps"}
         others = {name: value for name, value in given.items() if name not in own}
         prompt, settings, library = super()._call(input_ids, attention_mask, others)
-        if given.get("decoder_input_ids") is not None:
+        begins = input_ids is not None and any(name in given for name in self._inputs.names)
+        if begins or given.get("decoder_input_ids") is not None:
             return prompt, settings, library
         assert isinstance(prompt, SourcePrompt)
         rows = len(prompt.given)
@@ -117,8 +118,8 @@ class SpeechModel(EncoderDecoderModel):
         elif isinstance(language, str):
             told.append(speech.language_of(language))
         elif language is not None:
-            if len(language) * copies != len(prompt.given):
-                raise OptionError(f"language: expected one for each row, got {len(language)}")
+            if not isinstance(language, (list, tuple)) or len(language) * copies != len(prompt.given):
+                raise OptionError(f"language: expected a name, or a list of one for each row, got {language!r}")
             told.append(np.repeat([speech.language_of(name) for name in language], copies)[:, None])
         elif speech.languages:
             told.append(self._heard(prompt))

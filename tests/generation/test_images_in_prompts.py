@@ -197,17 +197,27 @@ def test_what_does_not_fit(llava, qwen):
     grid = torch.tensor([[1, 2, 8], [1, 2, 4]])
     with pytest.raises(ArgumentError, match=r"image_grid_thw: the model was compiled for \[\[1, 4, 4\], \[1, 2, 4\]\]"):
         lm.generate(**rows(read, 1, 1) | {"image_grid_thw": grid})
+    for sizes in ([[1, 4, 4], [1, 2]], None):
+        with pytest.raises(ArgumentError, match="image_grid_thw: expected a tensor for all rows"):
+            lm.generate(**rows(read, 1, 1) | {"image_grid_thw": sizes})
+    with pytest.raises(ArgumentError, match="mm_token_type_ids: expected a tensor for all rows, got list"):
+        lm.generate(prompt(1, 4), mm_token_type_ids=[[0] * 4], max_new_tokens=2)
     without = {name: tensor for name, tensor in rows(read, 1, 1).items() if name != "mm_token_type_ids"}
     with pytest.raises(ArgumentError, match="mm_token_type_ids: expected a tensor for all rows, got NoneType"):
         lm.generate(**without)
 
 
-def test_examples_that_are_none(llava):
+def test_examples_that_are_none(llava, qwen):
+    model, read, _ = qwen
+    without = {name: tensor for name, tensor in rows(read, 1, 1).items() if name != "mm_token_type_ids"}
+    with pytest.raises(CaptureError, match="Qwen3VL.*: makes something else .*mm_token_type_ids"):
+        pipeline.generation.compile(model, 96, inputs=without)
     model, read, _ = llava
     pixels = rows(read, 1, 1)["pixel_values"]
     for inputs, said in (
         ([pixels], "inputs: expected tensors by name, .* got list"),
         ({}, "inputs: expected tensors by name"),
+        (rows(read, 1, 1) | {"pixel_values": pixels[:0]}, "tensors by name that are not empty"),
         ({"pixel_values": pixels}, "inputs: expected the input_ids of a prompt"),
         ({"input_ids": read["input_ids"][1:]}, "and what the model reads besides"),
         (read, r"inputs: expected a prompt of one row without padding, got \[2, 56\]"),

@@ -10,7 +10,7 @@ from generation.models_with_inputs import ENCODERS, model_with_inputs, rows
 from generation.small_models import VOCABULARY, prompt
 
 import pipeline
-from pipeline import ArgumentError, OptionError
+from pipeline import ArgumentError, CaptureError, OptionError
 
 
 def compiled(model, read, batch=3, max_length=64):
@@ -84,6 +84,9 @@ def test_what_does_not_fit(speech):
         lm.generate(**read, pixel_values=read["input_features"])
     with pytest.raises(OptionError, match="inputs: the encoder of Speech2Text.* reads input_features"):
         pipeline.generation.compile(model, 64)
+    wrong = rows(read, 0, 1) | {"input_features": torch.randn(1, 80, 17)}
+    with pytest.raises(CaptureError, match="Speech2Text.*: does not run on attention_mask, input_features"):
+        pipeline.generation.compile(model, 64, inputs=wrong)
     with pytest.raises(OptionError, match="max_source_length: the model reads no tokens"):
         pipeline.generation.compile(model, 64, max_source_length=9, inputs=rows(read, 0, 1))
     with pytest.raises(OptionError, match="max_length: the model has 128 positions, 200 are too many"):

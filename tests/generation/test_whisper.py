@@ -59,6 +59,8 @@ def test_languages_and_tasks(whisper):
         assert torch.equal(*texts), settings
         found.add(str(texts[0].tolist()))
     assert len(found) > 7  # or languages and tasks would change nothing
+    begun = settings["decoder_input_ids"]
+    assert torch.equal(lm.generate(**read, input_ids=begun, max_new_tokens=9), lm.generate(**read, **settings)[:, :9])
 
 
 def test_the_likeliest_language_is_that_of_each_row(whisper):
@@ -112,7 +114,9 @@ def test_what_is_refused(whisper):
     for settings, said in (
         ({"language": "xx"}, "language: expected one of de, en, english, fr, french, german, got 'xx'"),
         ({"task": "sing"}, "task: expected one of transcribe, translate, got 'sing'"),
-        ({"language": ["en"]}, "language: expected one for each row, got 1"),
+        ({"language": ["en"]}, r"language: expected a name, or a list of one for each row, got \['en'\]"),
+        ({"language": 5}, "language: expected a name, or a list of one for each row, got 5"),
+        ({"language": ["en", None]}, "language: expected one of de, .* got None"),
         ({"return_timestamps": True}, "return_timestamps: is not there"),
     ):
         with pytest.raises(OptionError, match=said):

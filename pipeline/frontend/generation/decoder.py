@@ -80,8 +80,8 @@ def compile_decoder(
             text.check_steps()
             extends = not has_states or text.extends
         if example is not None:
-            positions = ImagePositions.of(model, example)
             ExampleText.of(model, shapes, example).check_steps()
+            positions = ImagePositions.of(model, example)
     slots = aligned_slots(model, max_length)
     cache = CacheBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
@@ -91,11 +91,14 @@ def compile_decoder(
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
         return compiled_entry(entry, args, dynamic_shapes, chosen, preparation)
 
+    def texts() -> Executable:
+        entry = PromptEntry(model, cache, positions)
+        return of_any_length(compiled(entry, (prompt, padding), ({1: length}, None)))
+
     def joining() -> Executable:
         staged = CacheBuffers(shapes, 1, slots, quantized=has_bytes)
-        return compiled(JoiningEntry(model, staged), (prompt[:1], padding[:1]), ({1: length}, None))
+        return of_any_length(compiled(JoiningEntry(model, staged), (prompt[:1], padding[:1]), ({1: length}, None)))
 
-    texts = functools.partial(compiled, PromptEntry(model, cache, positions), (prompt, padding), ({1: length}, None))
     several = torch.export.Dim.AUTO(min=2, max=slots)
     extending = functools.partial(
         compiled,
@@ -108,13 +111,11 @@ def compile_decoder(
     else:
         whole, by_token = example.of_texts(example.ids.repeat(batch, 1), [0] * batch), example.by_token()
         shapes_of_inputs = {name: {1: length} if name in by_token else None for name in whole}
-        prefill = compiled(
-            PromptEntry(model, cache, positions, example.numbers(batch)),
-            (example.ids.repeat(batch, 1), padding, whole),
-            ({1: length}, None, shapes_of_inputs),
-        )
+        entry = PromptEntry(model, cache, positions, example.numbers(batch))
+        args = (example.ids.repeat(batch, 1), padding, whole)
+        prefill = of_any_length(compiled(entry, args, ({1: length}, None, shapes_of_inputs)))
     return DecoderEntries(
-        of_any_length(prefill),
+        prefill,
         compiled(StepEntry(model, cache, positions), (ids[:, :1], padding, filled), (None, None, {0: length})),
         extending if extends else None,
         joining if batch > 1 and example is None else None,

@@ -306,15 +306,19 @@ class _Example:
     @classmethod
     def of(cls, model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> _Example:
         """Runs the model."""
-        with torch.no_grad(), attending_to_buffers(model), _counted() as calls:
-            encoded = _encoded(model, inputs)
-            results = called(
-                model,
-                encoder_outputs=encoded,
-                attention_mask=inputs.get("attention_mask"),
-                decoder_input_ids=torch.ones(1, 1, dtype=torch.int64),
-                use_cache=True,
-            )
+        try:
+            with torch.no_grad(), attending_to_buffers(model), _counted() as calls:
+                encoded = _encoded(model, inputs)
+                results = called(
+                    model,
+                    encoder_outputs=encoded,
+                    attention_mask=inputs.get("attention_mask"),
+                    decoder_input_ids=torch.ones(1, 1, dtype=torch.int64),
+                    use_cache=True,
+                )
+        except Exception as error:  # whatever a model does with what it does not expect
+            names = ", ".join(inputs)
+            raise CaptureError(f"{type(model).__name__}: does not run on {names}: {one_line(error)}") from error
         cache = results.past_key_values
         if not isinstance(cache, EncoderDecoderCache):
             raise CaptureError(f"{type(model).__name__}: keeps other things than keys and values of both texts")

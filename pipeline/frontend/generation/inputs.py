@@ -24,14 +24,15 @@ def example_inputs(given: Any) -> dict[str, torch.Tensor]:
     """
     if not isinstance(given, Mapping) or not given or not all(map(_is_named_tensor, given.items())):
         raise OptionError(
-            f"inputs: expected tensors by name, as a processor of transformers gives them, got {type(given).__name__}"
+            "inputs: expected tensors by name that are not empty, as a processor of transformers gives them, got "
+            f"{type(given).__name__}"
         )
     return {name: tensor.detach() for name, tensor in sorted(given.items())}
 
 
 def _is_named_tensor(item: tuple[Any, Any]) -> bool:
     name, value = item
-    return isinstance(name, str) and isinstance(value, torch.Tensor) and value.ndim > 0
+    return isinstance(name, str) and isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) > 0
 
 
 def of_rows(inputs: Mapping[str, torch.Tensor], rows: int) -> dict[str, torch.Tensor]:
