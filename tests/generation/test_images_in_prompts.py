@@ -217,7 +217,7 @@ def test_examples_that_are_none(llava, qwen):
     for inputs, said in (
         ([pixels], "inputs: expected tensors by name, .* got list"),
         ({}, "inputs: expected tensors by name"),
-        (rows(read, 1, 1) | {"pixel_values": pixels[:0]}, "tensors by name that are not empty"),
+        (rows(read, 1, 1) | {"pixel_values": pixels[:0]}, "tensors by name, none of them empty"),
         ({"pixel_values": pixels}, "inputs: expected the input_ids of a prompt"),
         ({"input_ids": read["input_ids"][1:]}, "and what the model reads besides"),
         (read, r"inputs: expected a prompt of one row without padding, got \[2, 56\]"),

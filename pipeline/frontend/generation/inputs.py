@@ -24,7 +24,7 @@ def example_inputs(given: Any) -> dict[str, torch.Tensor]:
     """
     if not isinstance(given, Mapping) or not given or not all(map(_is_named_tensor, given.items())):
         raise OptionError(
-            "inputs: expected tensors by name that are not empty, as a processor of transformers gives them, got "
+            "inputs: expected tensors by name, none of them empty, as a processor of transformers gives them, got "
             f"{type(given).__name__}"
         )
     return {name: tensor.detach() for name, tensor in sorted(given.items())}
