@@ -1,8 +1,9 @@
 """Which programs torch-mlir's passes take without running away or crashing: those need no process of their own.
 
-A child costs a small model a quarter of its compilation. What was found to run away or to crash were sizes that are 0
-or not known, and ops that many rewrites take apart; a program without either is lowered in this process, where the
-fuzzer would see it crash. `PIPELINE_SUPERVISE=all` has every program supervised.
+A child costs a small model a quarter of its compilation, and this process a page fault at each page that it writes
+afterwards. What was found to run away or to crash were sizes that are 0, views of unknown sizes, selections by masks,
+divisions of integers, and ops that many rewrites take apart; a program without any is lowered in this process, where
+the fuzzer would see it crash. `PIPELINE_SUPERVISE=all` has every program supervised.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 
-from pipeline.mlir import ir, ops_of
+from pipeline.mlir import defining_op, ir, ops_of
 
 #: Beyond so many ops a child costs next to nothing, and Ctrl-C should not have to wait for the passes.
 _MOST_OPS = 1000
@@ -34,6 +35,7 @@ aten.repeat aten.roll aten.round aten.rsqrt aten.rsub aten.scalar_tensor aten.se
 aten.sign aten.silu aten.sin aten.sinh aten.slice aten.slice_scatter aten._softmax aten.softmax aten.sort
 aten.split_with_sizes aten.sqrt aten.squeeze aten.stack aten.sub aten.sum aten.t aten.tan aten.tanh aten.to
 aten._to_copy aten.topk aten.transpose aten.unsqueeze aten.var aten.view aten.where aten.zeros
+aten.__and__ aten.numel aten.size
 prims.convert_element_type prims.squeeze vtensor.literal
 """
 _HARMLESS = frozenset(_NAMES.split())
@@ -46,12 +48,15 @@ _PLUMBING = (
     "torch.prim.ListUnpack",
     "torch.prim.NumToTensor",
     "torch.prim.TupleConstruct",
+    "torch.runtime.assert",
 )
 
 _BORDERS = frozenset({"builtin.module", "func.func", "func.return"})
 
-#: A tensor whose sizes are all known and above 0.
-_WHOLE = re.compile(r"!torch\.vtensor<\[([1-9]\d*(,[1-9]\d*)*)?\],(f64|f32|f16|bf16|si64|si32|si16|si8|ui8|i1)>")
+#: A tensor whose sizes are each unknown or above 0.
+_SIZED = re.compile(
+    r"!torch\.vtensor<\[((\?|[1-9]\d*)(,(\?|[1-9]\d*))*)?\],(f64|f32|f16|bf16|si64|si32|si16|si8|ui8|i1)>"
+)
 
 
 def is_harmless(module: ir.Module) -> bool:
@@ -59,7 +64,7 @@ def is_harmless(module: ir.Module) -> bool:
     if os.environ.get("PIPELINE_SUPERVISE") == "all":
         return False
     ops = ops_of(module.operation)
-    return len(ops) <= _MOST_OPS and all(map(_is_known, ops)) and all(map(_is_whole, _types(ops)))
+    return len(ops) <= _MOST_OPS and all(map(_is_known, ops)) and all(map(_is_sized, _types(ops)))
 
 
 def _is_known(op: ir.Operation) -> bool:
@@ -68,7 +73,26 @@ def _is_known(op: ir.Operation) -> bool:
         return True
     if name.endswith("_mode"):  # a division that rounds: a folder divides integers, perhaps by 0
         return False
+    if name == "torch.aten.floordiv.int":
+        return _is_positive_constant(op.operands[1])
+    if name == "torch.aten.view":  # without its sizes, it is tried in many ways
+        return not any("?" in kind for kind in _types([op]))
+    if name == "torch.aten.index.Tensor":
+        return not _selects_by_mask(op)
     return ".".join(name.removeprefix("torch.").split(".")[:2]) in _HARMLESS
+
+
+def _is_positive_constant(value: ir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name == "torch.constant.int" and ir.IntegerAttr(op.attributes["value"]).value > 0
+
+
+def _selects_by_mask(index: ir.Operation) -> bool:
+    """Whether an `aten.index` has a mask among its indices, or perhaps has."""
+    indices = defining_op(index.operands[1])
+    if indices is None or indices.name != "torch.prim.ListConstruct":
+        return True
+    return any(str(each.type).endswith(("i1>", "ui8>")) for each in indices.operands)
 
 
 def _types(ops: list[ir.Operation]) -> set[str]:
@@ -76,5 +100,5 @@ def _types(ops: list[ir.Operation]) -> set[str]:
     return {str(value.type) for op in ops for value in (*op.operands, *op.results)}
 
 
-def _is_whole(kind: str) -> bool:
-    return _WHOLE.fullmatch(kind) is not None or not kind.startswith(("!torch.vtensor", "!torch.tensor"))
+def _is_sized(kind: str) -> bool:
+    return _SIZED.fullmatch(kind) is not None or not kind.startswith(("!torch.vtensor", "!torch.tensor"))
