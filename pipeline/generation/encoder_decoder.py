@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,6 @@ class SourcePrompt(Prompt):
 
     source: tuple[Any, ...]
     mask: tuple[np.ndarray, ...]
-
-    def begun_with(self, first: np.ndarray, batch: int) -> SourcePrompt:
-        """The same with other tokens that texts begin with, int64[rows, begun]."""
-        return replace(self, given=first, ids=filled_up(first, batch))
 
 
 class EncoderDecoderModel(LanguageModel):
@@ -142,10 +139,14 @@ class EncoderDecoderModel(LanguageModel):
         assert isinstance(prompt, SourcePrompt)
         if number:
             return self._step(prompt, filled_up(tokens, self.batch)[:, None], prompt.length + number - 1)
-        logits = self.prefill(*prompt.source, prompt.ids[:, :1])
-        for place in range(1, prompt.length):
-            logits = self._step(prompt, prompt.ids[:, place : place + 1], place)
+        *_, logits = self._begun_logits(prompt)
         return logits
+
+    def _begun_logits(self, prompt: SourcePrompt) -> Iterator[Any]:
+        """Takes a prompt into the cache; the logits after each of its tokens, f32[batch, vocabulary]."""
+        yield self.prefill(*prompt.source, prompt.ids[:, :1])
+        for place in range(1, prompt.length):
+            yield self._step(prompt, prompt.ids[:, place : place + 1], place)
 
     def _step(self, prompt: SourcePrompt, ids: np.ndarray, place: int) -> Any:
         """The logits after tokens in a slot, int64[batch, 1]."""

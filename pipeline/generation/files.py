@@ -11,7 +11,8 @@ from pipeline.generation.encoder_decoder import EncoderDecoderModel
 from pipeline.generation.inputs import ExpectedInputs
 from pipeline.generation.language_model import LanguageModel
 from pipeline.generation.settings import Settings
-from pipeline.generation.speech import SpeechModel, SpeechTokens
+from pipeline.generation.speech import SpeechModel
+from pipeline.generation.speech_tokens import SpeechTokens
 from pipeline.runtime.bundle import Bundle
 
 #: The names of files in a bundle.

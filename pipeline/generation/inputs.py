@@ -59,6 +59,7 @@ class Inputs:
             for argument in entry.signature.arguments
             if argument.type is not None and (found := _ARGUMENT.fullmatch(argument.name))
         }
+        self._shapes = {name: kind.shape for name, kind in types.items()}
         self._sizes = {name: int(kind.shape[0]) for name, kind in types.items()}
         self._by_token = {name for name, kind in types.items() if any(isinstance(size, str) for size in kind.shape)}
 
@@ -66,6 +67,10 @@ class Inputs:
     def names(self) -> Sequence[str]:
         """By which callers give them."""
         return (*self._sizes, *self.expected.sizes)
+
+    def shape(self, name: str) -> Sequence[Any]:
+        """The sizes of what is read by a name, for all rows."""
+        return self._shapes[name]
 
     def taken(self, given: Mapping[str, Any], copies: int) -> tuple[int, dict[str, np.ndarray]]:
         """How many rows a caller has given, and what the entry takes; each row `copies` times.
@@ -78,7 +83,7 @@ class Inputs:
         rows: dict[str, int] = {}
         arrays = {}
         for name, size in self._sizes.items():
-            array = _array(name, given.get(name))
+            array = rows_of(name, given.get(name))
             of_row = size // self._batch
             count, rest = divmod(len(array), of_row)
             if rest or not 1 <= count * copies <= self._batch:
@@ -98,7 +103,7 @@ class Inputs:
         Raises:
             ArgumentError: as `taken`; or the prompt has not the tokens in whose places these stand.
         """
-        if not given.keys() - self._by_token and not any(_array(*item).any() for item in given.items()):
+        if not given.keys() - self._by_token and not any(rows_of(*item).any() for item in given.items()):
             return prompt  # of a processor that says of each token that it is none of an image's
         count, arrays = self.taken(given, copies)
         self._check_sizes(given, count)
@@ -123,7 +128,7 @@ class Inputs:
     def _check_sizes(self, given: Mapping[str, Any], rows: int) -> None:
         """Raises `ArgumentError` if what is read has other sizes than the example."""
         for name, of_row in self.expected.sizes.items():
-            numbers = _array(name, given.get(name)).tolist()
+            numbers = rows_of(name, given.get(name)).tolist()
             if numbers != [*of_row] * rows:
                 compiled, got = (textwrap.shorten(str(found), _SHOWN) for found in ([*of_row], numbers))
                 raise ArgumentError(
@@ -132,8 +137,8 @@ class Inputs:
                 )
 
 
-def _array(name: str, value: Any) -> np.ndarray:
-    """A tensor of a caller; raises `ArgumentError` if it is none, or has no rows."""
+def rows_of(name: str, value: Any) -> np.ndarray:
+    """A tensor of a caller, as an array; raises `ArgumentError` if it is none, or has no rows."""
     array = None if library_of(value) is None else as_numpy(value)
     if array is None or not array.ndim:
         raise ArgumentError(f"{name}: expected a tensor for all rows, got {type(value).__name__}")

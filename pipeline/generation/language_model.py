@@ -164,24 +164,8 @@ class LanguageModel:
             OptionError: a setting is unknown or out of range.
         """
         prompt, chosen, library = self._call(input_ids, attention_mask, settings)
-
-        def in_library(tokens: np.ndarray) -> Any:
-            return tokens if library is None else converted(tokens, library)
-
-        with self._lock:
-            if streamer is None and chosen.num_beams > 1 and not (assistant_model or chosen.prompt_lookup_num_tokens):
-                return in_library(self._finished(self._search(prompt, chosen), prompt, chosen))
-            stream = self._started(prompt, chosen, library, assistant_model)
-            steps = [prompt.given]
-            if streamer is not None:
-                streamer.put(in_library(steps[0]))
-            for tokens in stream:
-                steps.append(tokens[:, None])
-                if streamer is not None:
-                    streamer.put(in_library(tokens))
-        if streamer is not None:
-            streamer.end()
-        return in_library(self._finished(np.concatenate(steps, -1), prompt, chosen))
+        texts = self._texts(prompt, chosen, library, assistant_model, streamer)
+        return texts if library is None else converted(texts, library)
 
     def stream(
         self,
@@ -269,9 +253,32 @@ class LanguageModel:
             self._check(None, settings, prompt)
         return prompt, settings, library
 
-    def _finished(self, tokens: np.ndarray, prompt: Prompt, settings: Settings) -> np.ndarray:
-        """What `generate` gives of texts, int64[rows, tokens]."""
-        return tokens
+    def _texts(
+        self,
+        prompt: Prompt,
+        settings: Settings,
+        library: ArrayLibrary | None,
+        assistant: LanguageModel | None,
+        streamer: Any,
+    ) -> np.ndarray:
+        """The prompts and what follows, int64[rows, tokens]; arguments as of `generate`."""
+
+        def put(tokens: np.ndarray) -> None:
+            if streamer is not None:
+                streamer.put(tokens if library is None else converted(tokens, library))
+
+        with self._lock:
+            if streamer is None and settings.num_beams > 1 and not (assistant or settings.prompt_lookup_num_tokens):
+                return self._search(prompt, settings)
+            stream = self._started(prompt, settings, library, assistant)
+            steps = [prompt.given]
+            put(steps[0])
+            for tokens in stream:
+                steps.append(tokens[:, None])
+                put(tokens)
+        if streamer is not None:
+            streamer.end()
+        return np.concatenate(steps, -1)
 
     def _started(
         self, prompt: Prompt, settings: Settings, library: ArrayLibrary | None, assistant: LanguageModel | None

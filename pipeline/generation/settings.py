@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from math import isfinite
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,34 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 #: What is given to calls beside these; there is a cache whatever `use_cache` says.
 _OF_CALLS = {"generation_config", "use_cache"}
+
+#: What holds of settings, by name, and how that is said.
+_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "max_new_tokens": (lambda x: x is None or index(x) >= 0, "a number from 0"),
+    "max_length": (lambda x: x is None or index(x) >= 0, "a number from 0"),
+    "temperature": (lambda x: x > 0, "a number above 0; leave do_sample out for no randomness"),
+    "top_k": (lambda x: x is None or index(x) >= 0, "a number from 0, which is for all tokens"),
+    "top_p": (lambda x: 0 < x <= 1, "a number above 0, and 1 at most"),
+    "min_p": (lambda x: x is None or 0 <= x <= 1, "a number from 0 to 1"),
+    "typical_p": (lambda x: 0 < x <= 1, "a number above 0, and 1 at most"),
+    "epsilon_cutoff": (lambda x: 0 <= x < 1, "a number from 0 and below 1"),
+    "eta_cutoff": (lambda x: 0 <= x < 1, "a number from 0 and below 1"),
+    "no_repeat_ngram_size": (lambda x: index(x) >= 0, "a number from 0, which is for any repetition"),
+    "bad_words_ids": (lambda x: all(x), "sequences of one token at least"),
+    "min_length": (lambda x: index(x) >= 0, "a number from 0"),
+    "min_new_tokens": (lambda x: index(x) >= 0, "a number from 0"),
+    "num_beams": (lambda x: index(x) >= 1, "a number from 1"),
+    "num_return_sequences": (lambda x: index(x) >= 1, "a number from 1"),
+    "early_stopping": (lambda x: x in (True, False, "never"), "True, False or 'never'"),
+    "prompt_lookup_num_tokens": (lambda x: index(x) >= 0, "a number from 0, which is for no drafts"),
+    "max_matching_ngram_size": (lambda x: index(x) >= 1, "a number from 1"),
+    "num_assistant_tokens": (lambda x: index(x) >= 1, "a number from 1"),
+    "prefill_chunk_size": (lambda x: x is None or index(x) >= 2, "a number from 2"),
+    "repetition_penalty": (lambda x: x > 0, "a number above 0"),
+    "length_penalty": (isfinite, "a number"),
+    "pad_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
+    "decoder_start_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
+}
 
 #: The settings that are tokens, one or several.
 _TOKENS = {"eos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"}
@@ -233,32 +263,14 @@ class Settings:
         return self.eos_token_id[0] if self.pad_token_id is None and self.eos_token_id else self.pad_token_id or 0
 
     def _check(self) -> None:
-        ranges = {
-            "max_new_tokens": (self.max_new_tokens is None or self.max_new_tokens >= 0, "a number from 0"),
-            "max_length": (self.max_length is None or self.max_length >= 0, "a number from 0"),
-            "temperature": (self.temperature > 0, "a number above 0; leave do_sample out for no randomness"),
-            "top_k": (self.top_k is None or self.top_k >= 0, "a number from 0, which is for all tokens"),
-            "top_p": (0 < self.top_p <= 1, "a number above 0, and 1 at most"),
-            "min_p": (self.min_p is None or 0 <= self.min_p <= 1, "a number from 0 to 1"),
-            "typical_p": (0 < self.typical_p <= 1, "a number above 0, and 1 at most"),
-            "epsilon_cutoff": (0 <= self.epsilon_cutoff < 1, "a number from 0 and below 1"),
-            "eta_cutoff": (0 <= self.eta_cutoff < 1, "a number from 0 and below 1"),
-            "no_repeat_ngram_size": (self.no_repeat_ngram_size >= 0, "a number from 0, which is for any repetition"),
-            "bad_words_ids": (all(self.bad_words_ids), "sequences of one token at least"),
-            "min_length": (self.min_length >= 0, "a number from 0"),
-            "min_new_tokens": (self.min_new_tokens >= 0, "a number from 0"),
-            "num_beams": (self.num_beams >= 1, "a number from 1"),
-            "num_return_sequences": (self.num_return_sequences >= 1, "a number from 1"),
-            "early_stopping": (self.early_stopping in (True, False, "never"), "True, False or 'never'"),
-            "prompt_lookup_num_tokens": (self.prompt_lookup_num_tokens >= 0, "a number from 0, which is for no drafts"),
-            "max_matching_ngram_size": (self.max_matching_ngram_size >= 1, "a number from 1"),
-            "num_assistant_tokens": (self.num_assistant_tokens >= 1, "a number from 1"),
-            "prefill_chunk_size": (self.prefill_chunk_size is None or self.prefill_chunk_size >= 2, "a number from 2"),
-            "repetition_penalty": (self.repetition_penalty > 0, "a number above 0"),
-        }
-        for name, (holds, expected) in ranges.items():
-            if not holds:
-                raise OptionError(f"{name}: expected {expected}, got {getattr(self, name)}")
+        for name, (holds, expected) in _RANGES.items():
+            value = getattr(self, name)
+            try:
+                is_right = holds(value)
+            except TypeError:  # no number, or not a whole one
+                is_right = False
+            if not is_right:
+                raise OptionError(f"{name}: expected {expected}, got {value!r}")
         if self.num_beams > 1 and self.do_sample:
             raise OptionError("num_beams: beams are not drawn: leave do_sample or num_beams out")
         if not self.do_sample and self.num_return_sequences > self.num_beams:

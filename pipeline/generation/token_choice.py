@@ -45,7 +45,7 @@ class TokenChoice:
         """
         scores = self.processed(logits, before)
         for _ in range(times):
-            scores = _warped(scores, self.settings)
+            scores = warped(scores, self.settings)
         return _softmax(scores)
 
     def processed(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ def _without_sequence(scores: np.ndarray, before: np.ndarray, sequence: tuple[in
     return changed
 
 
-def _warped(scores: np.ndarray, settings: Settings) -> np.ndarray:
+def warped(scores: np.ndarray, settings: Settings) -> np.ndarray:
     """Scores at a temperature, -inf for tokens that are not drawn."""
     if settings.temperature != 1:
         scores = scores / np.float32(settings.temperature)

@@ -117,7 +117,7 @@ def test_what_is_refused(whisper):
         ({"language": ["en"]}, r"language: expected a name, or a list of one for each row, got \['en'\]"),
         ({"language": 5}, "language: expected a name, or a list of one for each row, got 5"),
         ({"language": ["en", None]}, "language: expected one of de, .* got None"),
-        ({"return_timestamps": True}, "return_timestamps: is not there"),
+        ({"return_timestamps": True}, "no_timestamps_token_id is the last token: set it"),
     ):
         with pytest.raises(OptionError, match=said):
             lm.generate(**read, **settings)

@@ -1,4 +1,4 @@
-"""How Whisper's texts begin, as its generation config says."""
+"""What Whisper's generation config says of its texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import Any
 
 from torch import nn
 
-from pipeline.generation.speech import SpeechTokens
+from pipeline.generation.speech_tokens import SpeechTokens
+
+#: What a config may say of a call that says nothing, by name.
+_USUAL = (
+    "return_timestamps",
+    "condition_on_prev_tokens",
+    "compression_ratio_threshold",
+    "logprob_threshold",
+    "no_speech_threshold",
+)
 
 
 def speech_tokens(model: nn.Module) -> SpeechTokens | None:
@@ -29,7 +38,18 @@ def speech_tokens(model: nn.Module) -> SpeechTokens | None:
         forced=tuple(token for _, token in forced),
         language=language,
         task=task,
+        latest_start=_of(config, "max_initial_timestamp_index"),
+        previous=_previous(config),
+        positions=model.config.max_target_positions,
+        usual={name: found for name in _USUAL if (found := _of(config, name)) is not None},
     )
+
+
+def _previous(config: Any) -> int | None:
+    """The token in front of the text before; old configs have it among those that never come, last but one."""
+    found = _of(config, "prev_sot_token_id")
+    suppressed = list(_of(config, "suppress_tokens") or [])
+    return suppressed[-2] if found is None and len(suppressed) >= 2 else found
 
 
 def _of(config: Any, name: str) -> Any:
