@@ -144,9 +144,13 @@ class EncoderDecoderModel(LanguageModel):
 
     def _begun_logits(self, prompt: SourcePrompt) -> Iterator[Any]:
         """Takes a prompt into the cache; the logits after each of its tokens, f32[batch, vocabulary]."""
-        yield self.prefill(*prompt.source, prompt.ids[:, :1])
+        yield self._source_logits(prompt)
         for place in range(1, prompt.length):
             yield self._step(prompt, prompt.ids[:, place : place + 1], place)
+
+    def _source_logits(self, prompt: SourcePrompt) -> Any:
+        """Reads a source; the logits after the first token."""
+        return self.prefill(*prompt.source, prompt.ids[:, :1])
 
     def _step(self, prompt: SourcePrompt, ids: np.ndarray, place: int) -> Any:
         """The logits after tokens in a slot, int64[batch, 1]."""

@@ -27,6 +27,9 @@ class Recording:
         first_begun: what the text of the first window begins with, int64[rows, count], if the caller says so.
         longest: how many tokens a window's text has at most, with those in front of it.
         begun: what texts begin with, int64[rows, count], once it is known.
+        first_logits: those behind the first token in the first window, which the cache has, where its language was
+            looked for; f32[batch, vocabulary].
+        first_rows: how many of these are there for texts.
         places: how many frames of each row have been heard.
         segments: what has been heard.
         is_leading: whether what a row has heard stands in front of what comes next.
@@ -41,6 +44,8 @@ class Recording:
     first_begun: np.ndarray | None
     longest: int
     begun: np.ndarray | None = None
+    first_logits: np.ndarray | None = None
+    first_rows: int = 0
     places: np.ndarray = field(init=False)
     segments: list[list[Segment]] = field(init=False)
     is_leading: list[bool] = field(init=False)

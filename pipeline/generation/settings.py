@@ -68,6 +68,7 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "repetition_penalty": (lambda x: x > 0, "a number above 0"),
     "length_penalty": (isfinite, "a number"),
     "pad_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
+    "forced_bos_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
     "decoder_start_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
 }
 

@@ -36,10 +36,12 @@ class _SpeechPrompt(SourcePrompt):
 
     Attributes:
         start: how many tokens stand in front of the one that texts begin with.
-        after_start: the logits behind that one, f32[batch, vocabulary], once they are known.
+        known: the logits behind the first token, where the source and that token are in the cache already.
+        after_start: the logits behind the one that texts begin with, f32[batch, vocabulary], once they are known.
     """
 
     start: int
+    known: np.ndarray | None
     after_start: list[np.ndarray] = field(default_factory=list)
 
 
@@ -231,15 +233,16 @@ class SpeechModel(EncoderDecoderModel):
 
     def _heard(self, recording: Recording, start: np.ndarray) -> np.ndarray:
         """The token of the language that is the likeliest in each row, int64[rows, 1]."""
-        rows = list(range(len(start)))
         tokens = np.unique(list(self.speech.languages.values()))
-        given = self._given(recording, rows) | {"decoder_input_ids": start, "num_beams": 1}
-        prompt, _, _ = super()._call(None, None, given)
+        given = self._given(recording, list(range(len(start)))) | {"decoder_input_ids": start}
+        prompt, settings, _ = super()._call(None, None, given)
         assert isinstance(prompt, SourcePrompt)
         with self._lock:
             self._owner = None
-            logits = as_numpy(self.prefill(*prompt.source, prompt.ids[:, :1]))
-            return tokens[logits[: len(rows), tokens].argmax(1)][:, None]
+            recording.first_logits = np.array(as_numpy(self._source_logits(prompt)))
+        recording.first_rows = len(prompt.given)
+        of_rows = recording.first_logits[: recording.first_rows : settings.copies]
+        return tokens[of_rows[:, tokens].argmax(1)][:, None]
 
     def _given(self, recording: Recording, rows: list[int]) -> dict[str, Any]:
         """A call of the next window of some rows, as `EncoderDecoderModel` takes it."""
@@ -280,7 +283,8 @@ class SpeechModel(EncoderDecoderModel):
                 raise OptionError("logprob_threshold: is not there with beams: leave it or num_beams out")
             likelihoods.append(Likelihoods(settings))
             processors.append(likelihoods[-1])
-        return _SpeechPrompt(**vars(prompt), start=start), replace(settings, logits_processor=tuple(processors))
+        chosen = replace(settings, logits_processor=tuple(processors))
+        return _SpeechPrompt(**vars(prompt), start=start, known=None), chosen
 
     def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int, settings: Settings) -> Any:
         if number or not isinstance(prompt, _SpeechPrompt):
@@ -289,6 +293,10 @@ class SpeechModel(EncoderDecoderModel):
             if place == prompt.start:
                 prompt.after_start[:] = [np.array(as_numpy(logits))]
         return logits
+
+    def _source_logits(self, prompt: SourcePrompt) -> Any:
+        known = prompt.known if isinstance(prompt, _SpeechPrompt) else None
+        return super()._source_logits(prompt) if known is None else known
 
     def _hear(self, recording: Recording, active: list[int], streamer: Any) -> None:
         """Hears the next window of rows, at one temperature after another until their texts are good enough."""
@@ -299,6 +307,9 @@ class SpeechModel(EncoderDecoderModel):
             likelihoods: list[Likelihoods] = []
             opening = begun[np.isin(active, left)], start
             prompt, settings = self._window(recording, left, opening, temperature, likelihoods)
+            if not start and len(prompt.given) == recording.first_rows:
+                prompt = replace(prompt, known=recording.first_logits)
+            recording.first_logits = None
             whole = self._texts(prompt, settings, recording.library, None, streamer)
             texts = [_without_padding(text, settings) for text in whole[:, prompt.length :]]
             means = likelihoods[0].means(whole, list(map(len, texts))) if likelihoods else [0.0] * len(texts)

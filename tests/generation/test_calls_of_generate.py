@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from generation.small_models import eager, prompt, small_model
 
 import pipeline
 from pipeline import ArgumentError, OptionError
+from pipeline.generation.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +234,17 @@ def test_what_is_refused(llama):
         lm.generate(ids, max_length=7)
     with pytest.raises(OptionError, match="num_return_sequences: is not there for rows that come and go"):
         lm.rows().start(ids[0], do_sample=True, num_return_sequences=2)
+
+
+@pytest.mark.parametrize("setting", [found.name for found in fields(Settings) if found.type.startswith("int")])
+@pytest.mark.parametrize("value", ["12", [], 2.5], ids=str)
+def test_whole_numbers_that_are_none_are_one_clear_error(setting, value):
+    with pytest.raises(OptionError, match=f"{setting}: expected .*, got"):
+        Settings().but(**{setting: value})
+
+
+@pytest.mark.parametrize("setting", [found.name for found in fields(Settings) if found.type.startswith("float")])
+@pytest.mark.parametrize("value", ["12", []], ids=str)
+def test_numbers_that_are_none_are_one_clear_error(setting, value):
+    with pytest.raises(OptionError, match=f"{setting}: expected .*, got"):
+        Settings().but(**{setting: value})

@@ -74,6 +74,19 @@ def test_the_likeliest_language_is_that_of_each_row(whisper):
         assert torch.equal(lm.generate(**one, task="transcribe", max_new_tokens=9), told)
 
 
+@pytest.mark.parametrize(("settings", "times"), [({}, 1), ({"num_beams": 2}, 1), ({"temperature": 0.7}, 1)], ids=str)
+def test_a_source_is_read_once_for_its_language_and_its_text(whisper, settings, times, monkeypatch):
+    _, read, lm = whisper
+    prefill, calls = lm.prefill, []
+    monkeypatch.setattr(lm, "prefill", lambda *given: calls.append(1) or prefill(*given))
+    lm.generate(**read, max_new_tokens=3, **settings)
+    assert len(calls) == times
+    lm.generate(**read, max_new_tokens=3, language="en", **settings)
+    assert len(calls) == times + 1
+    lm.generate(**read, max_new_tokens=3, prompt_ids=[7, 8], **settings)  # a prompt stands in front of the source's
+    assert len(calls) == times + 3
+
+
 def test_texts_end_without_the_token_that_ends_them(whisper):
     model, read, lm = whisper
     plain = lm.generate(**read, language="en", max_new_tokens=30)
