@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.generation.prompt import Prompt
 from pipeline.generation.settings import Settings
 from pipeline.generation.token_choice import TokenChoice, log_softmax
 
@@ -22,17 +23,15 @@ class Beams:
         is_done: whether no text of any prompt can get better.
     """
 
-    def __init__(self, given: np.ndarray, padding: np.ndarray, count: int, settings: Settings):
-        """Begins with prompts int64[prompts * width, length], to which `count` tokens may come.
-
-        `padding` is how many of the tokens in front are that, int64[prompts * width].
-        """
-        self._settings, self._width = settings, settings.num_beams
+    def __init__(self, prompt: Prompt, count: int, settings: Settings):
+        """Begins with a prompt in which each row stands `width` times, to which `count` tokens may come."""
+        self._settings, self._width, given = settings, settings.num_beams, prompt.given
         prompts, length = len(given) // self._width, given.shape[1]
         self._begin, self._length, self._end = length, length, length + count
-        self._choice = TokenChoice(settings, length, length + count, padding)
-        self._open = np.full((prompts, self._width, self._end), _filler(settings), np.int64)
+        self._choice = TokenChoice.of(prompt, settings, count)
+        self._open = np.full((prompts, self._width, self._end + count), _filler(settings), np.int64)
         self._open[..., :length] = given.reshape(prompts, self._width, length)
+        self._open[..., self._end :] = -1  # behind each text the rows that its new tokens go on from
         self._scores: np.ndarray = np.full((prompts, self._width), _NONE)
         self._scores[:, 0] = 0  # or each beam of a prompt would go on with the same tokens
         self._ended = self._open.copy()
@@ -45,13 +44,15 @@ class Beams:
     def advance(self, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From f32[prompts * width, vocabulary] each open text's last token, and the row that it goes on from."""
         known = self._open[..., : self._length].reshape(len(logits), -1)
-        likely = self._choice.processed(log_softmax(logits), known)
+        likely = self._choice.kept(self._choice.processed(log_softmax(logits), known))
         prompts, vocabulary = len(self._open), likely.shape[1]
         scores = (likely.reshape(prompts, self._width, vocabulary) + self._scores[:, :, None]).reshape(prompts, -1)
         best = _greatest(scores, max(2, 1 + len(self._settings.eos_token_id)) * self._width)
         found, sources, tokens = np.take_along_axis(scores, best, 1), best // vocabulary, best % vocabulary
         texts = np.take_along_axis(self._open, sources[:, :, None], 1)
         texts[:, :, self._length] = tokens
+        rows_before = sources + np.arange(prompts)[:, None] * self._width
+        texts[:, :, self._end + self._length - self._begin] = rows_before
         ends = np.isin(tokens, self._settings.eos_token_id) | (self._length + 1 >= self._end)
         self._keep_ended(texts, found, ends)
         going_on = found + ends * _NONE
@@ -60,13 +61,17 @@ class Beams:
         self._scores = np.take_along_axis(going_on, chosen, 1)
         self._length += 1
         self._look_ahead(bool(ends.all()))
-        rows = np.take_along_axis(sources, chosen, 1) + np.arange(prompts)[:, None] * self._width
+        rows = np.take_along_axis(rows_before, chosen, 1)
         return self._open[:, :, self._length - 1].reshape(-1), rows.reshape(-1)
 
     def texts(self) -> np.ndarray:
         """The best texts of each prompt, int64[prompts * texts, length]; what ended early is filled up."""
         count = self._settings.num_return_sequences
         length = self._lengths[:, :count].max()
+        if self._choice.record is not None:
+            sources = self._ended[:, :count, self._end : self._end + length - self._begin]
+            self._choice.record.beam_indices = sources.reshape(-1, length - self._begin)
+            self._choice.record.sequences_scores = self._ended_scores[:, :count].reshape(-1)
         return self._ended[:, :count, :length].reshape(-1, length)
 
     def _keep_ended(self, texts: np.ndarray, found: np.ndarray, ends: np.ndarray) -> None:

@@ -36,6 +36,26 @@ def allowed(given: Any, library: Any) -> Allowed:
     return lambda prompt, tokens: function(prompt, _given(tokens, library))
 
 
+def stop_strings(given: Any, tokenizer: Any) -> Criterion:
+    """Whether rows end with one of some strings, as transformers' StopStringCriteria has it.
+
+    Raises:
+        OptionError: they are no strings, there is no tokenizer of transformers', or transformers is not installed.
+    """
+    strings = [given] if isinstance(given, str) else given
+    if not isinstance(strings, (list, tuple)) or not strings or not all(isinstance(found, str) for found in strings):
+        raise OptionError(f"stop_strings: expected strings, got {given!r}")
+    if not hasattr(tokenizer, "get_vocab"):
+        raise OptionError(f"stop_strings: need tokenizer=, the model's tokenizer of transformers, got {tokenizer!r}")
+    try:
+        import torch
+        from transformers import StopStringCriteria
+    except ImportError as error:
+        raise OptionError(f"stop_strings: {error}: pip install torch transformers") from None
+    found = StopStringCriteria(tokenizer, list(strings))
+    return lambda before: as_numpy(found(torch.from_numpy(np.array(before)), None))
+
+
 def only_allowed(scores: np.ndarray, before: np.ndarray, function: Allowed, beams: int) -> np.ndarray:
     """Scores, -inf for tokens that a function does not allow; each prompt has `beams` rows."""
     changed = np.full_like(scores, -np.inf)

@@ -25,10 +25,17 @@ class SourcePrompt(Prompt):
     Attributes:
         source: what `prefill` takes of that.
         mask: 0 where that is padding, int64[batch, length], of a source that has a mask.
+        tokens: those of a source of text, int64[rows, length].
     """
 
     source: tuple[Any, ...]
     mask: tuple[np.ndarray, ...]
+    tokens: np.ndarray | None
+
+    @property
+    def read(self) -> np.ndarray | None:
+        """See `Prompt.read`."""
+        return self.tokens
 
 
 class EncoderDecoderModel(LanguageModel):
@@ -81,13 +88,14 @@ class EncoderDecoderModel(LanguageModel):
         source: tuple[Any, ...]
         if names:
             rows, inputs = self._inputs.taken(given, copies)
-            source, mask = (inputs,), inputs.get("attention_mask")
+            source, mask, tokens = (inputs,), inputs.get("attention_mask"), None
         else:
             rows, ids, mask = self._source(given.get("input_ids"), given.get("attention_mask"), copies)
-            source = ids, mask
+            source, tokens = (ids, mask), np.repeat(integers("input_ids", given.get("input_ids")), copies, 0)
         first = np.repeat(self._begun(begun, rows, settings), copies, 0)
         padding = np.zeros(self.batch, np.int64)
-        prompt = SourcePrompt(first, filled_up(first, self.batch), padding, source, () if mask is None else (mask,))
+        masks = () if mask is None else (mask,)
+        prompt = SourcePrompt(first, filled_up(first, self.batch), padding, source, masks, tokens)
         return prompt, settings, library
 
     def _source(self, input_ids: Any, attention_mask: Any, copies: int) -> tuple[int, np.ndarray, np.ndarray]:

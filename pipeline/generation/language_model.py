@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
+from pipeline.generation.generated_texts import GeneratedTexts
 from pipeline.generation.inputs import ExpectedInputs, Inputs
 from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
@@ -149,6 +151,8 @@ class LanguageModel:
     ) -> Any:
         """The prompt and what follows, int64[rows, tokens], in the library of the prompt.
 
+        With `return_dict_in_generate` it gives `GeneratedTexts`, of which that are the `sequences`.
+
         Args:
             input_ids: integers [rows, length], of torch or NumPy, or a list of lists.
             attention_mask: [rows, length], 0 for padding, which stands at the start of a row.
@@ -164,8 +168,13 @@ class LanguageModel:
             OptionError: a setting is unknown or out of range.
         """
         prompt, chosen, library = self._call(input_ids, attention_mask, settings)
-        texts = self._texts(prompt, chosen, library, assistant_model, streamer)
-        return texts if library is None else converted(texts, library)
+        record = chosen.record()
+        texts = self._texts(replace(prompt, record=record), chosen, library, assistant_model, streamer)
+
+        def in_library(array: np.ndarray) -> Any:
+            return array if library is None else converted(array, library)
+
+        return in_library(texts) if record is None else GeneratedTexts.of(texts, record, in_library)
 
     def stream(
         self,
@@ -234,6 +243,8 @@ class LanguageModel:
         for name, given in (drafts | parts).items():
             if given and not self.extends:
                 raise OptionError(f"{name}: is not there for {self.kind}: leave it out")
+            if given and name in drafts and settings.record() is not None and settings.keeps_steps:
+                raise OptionError(f"{name}: output_scores and output_logits are not there for drafts: leave it out")
             if given and name in drafts and not self.goes_back:
                 raise OptionError(f"{name}: is not there for models whose layers keep states: leave it out")
             if given and prompt is not None and prompt.inputs:
@@ -319,12 +330,14 @@ class LanguageModel:
         known = np.empty((rows, length + count), np.int64)
         known[:, :length] = prompt.given
         running = np.ones(rows, bool)
-        choice = TokenChoice(settings, length, length + count, prompt.given_padding)
+        choice = TokenChoice.of(prompt, settings, count)
         owner = object()
         tokens = prompt.ids
         for number in range(count):
             with self._held(owner, takes=number == 0):
                 logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
+            if prompt.record is not None:
+                prompt.record.add_logits(logits)
             before = known[:, : length + number]
             likely = choice.probabilities(logits, before, times) if settings.do_sample else None
             tokens = choice.likeliest(logits, before) if likely is None else draw.tokens(likely)
@@ -389,11 +402,14 @@ class LanguageModel:
         settings.without_functions("beams", but=("logits_processor", "prefix_allowed_tokens_fn"))
         self._owner, rows, tokens = object(), len(prompt.given), prompt.ids
         count = self._count(prompt, settings)
-        beams = Beams(prompt.given, prompt.given_padding, count, settings)
+        beams = Beams(prompt, count, settings)
         if beams.is_done:
             return prompt.given[np.arange(rows) % settings.num_beams < settings.num_return_sequences]
         for number in range(count):
-            tokens, sources = beams.advance(as_numpy(self._logits(prompt, tokens, number, settings))[:rows])
+            logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
+            if prompt.record is not None:
+                prompt.record.add_logits(logits)
+            tokens, sources = beams.advance(logits)
             if beams.is_done:
                 break
             self._cache.reorder(sources.tolist(), prompt.length + number)

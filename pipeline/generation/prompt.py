@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ArgumentError
+from pipeline.generation.generated_texts import StepRecord
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 
 #: Sizes that torch.export takes for symbolic start here, so a shorter prompt or source gets padding.
@@ -24,12 +25,14 @@ class Prompt:
         ids: int64[batch, length].
         padding: how many tokens at the start of a row are padding, int64[batch].
         inputs: what the model reads besides, by name, as `prefill` takes it.
+        record: what is kept of the steps that follow it.
     """
 
     given: np.ndarray
     ids: np.ndarray
     padding: np.ndarray
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict, kw_only=True)
+    record: StepRecord | None = field(default=None, kw_only=True)
 
     @staticmethod
     def of(input_ids: Any, attention_mask: Any, batch: int, copies: int = 1) -> Prompt:
@@ -57,6 +60,11 @@ class Prompt:
     def given_padding(self) -> np.ndarray:
         """How many tokens at the start of the caller's rows are padding, int64[rows]."""
         return self.padding[: len(self.given)] - (self.length - self.given.shape[1])
+
+    @property
+    def read(self) -> np.ndarray | None:
+        """The tokens that a text is about, int64[rows, length]; None where that is no text."""
+        return self.given
 
     @property
     def length(self) -> int:

@@ -43,7 +43,7 @@ class TextRow:
         self.tokens: list[int] = []
         self.reason: str | None = None
         self._count, self._draw = count, NumpyDraw()
-        self._choice = TokenChoice(settings, len(prompt), len(prompt) + count, np.zeros(1, np.int64))
+        self._choice = TokenChoice(settings, len(prompt), len(prompt) + count, np.zeros(1, np.int64), prompt[None])
 
     @property
     def is_done(self) -> bool:

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ArgumentError, OptionError
-from pipeline.generation.callers_functions import Allowed, Criterion, Processor, allowed, criteria, processors
+from pipeline.generation.callers_functions import (
+    Allowed,
+    Criterion,
+    Processor,
+    allowed,
+    criteria,
+    processors,
+    stop_strings,
+)
+from pipeline.generation.generated_texts import StepRecord
 
 #: What keys and values are kept as: as the model computes them, or rounded to bytes.
 KV_CACHES = ("model", "int8")
@@ -21,13 +30,15 @@ _IDLE = {
     "num_beam_groups": 1,
     "diversity_penalty": 0.0,
     "force_words_ids": None,
-    "encoder_no_repeat_ngram_size": 0,
-    "sequence_bias": None,
-    "exponential_decay_length_penalty": None,
+    "constraints": None,
     "top_h": None,
     "penalty_alpha": None,
+    "dola_layers": None,
     "guidance_scale": 1.0,
-    "encoder_repetition_penalty": 1.0,
+    "watermarking_config": None,
+    "token_healing": False,
+    "max_time": None,
+    "stop_strings": None,
 }
 
 #: What a generation config has of these that is about something else: transformers' own default, or the model's room.
@@ -41,7 +52,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 #: What is given to calls beside these; there is a cache whatever `use_cache` says.
-_OF_CALLS = {"generation_config", "use_cache"}
+_OF_CALLS = {"generation_config", "use_cache", "stop_strings", "tokenizer"}
 
 #: What holds of settings, by name, and how that is said.
 _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -67,6 +78,8 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "prefill_chunk_size": (lambda x: x is None or index(x) >= 2, "a number from 2"),
     "repetition_penalty": (lambda x: x > 0, "a number above 0"),
     "length_penalty": (isfinite, "a number"),
+    "encoder_repetition_penalty": (lambda x: x > 0, "a number above 0"),
+    "encoder_no_repeat_ngram_size": (lambda x: index(x) >= 0, "a number from 0, which is for any repetition"),
     "pad_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
     "forced_bos_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
     "decoder_start_token_id": (lambda x: x is None or index(x) == x, "a token, which is a whole number"),
@@ -95,7 +108,12 @@ class Settings:
             one is likely, "never" for when none is possible.
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
         no_repeat_ngram_size: how many tokens in a row never stand twice in a text; 0 for any.
+        encoder_repetition_penalty, encoder_no_repeat_ngram_size: likewise of what texts are about: the source of a
+            model with an encoder, if that is text, and else the prompt; a penalty above 1 makes its tokens likelier.
         bad_words_ids: the sequences of tokens that never come.
+        sequence_bias: what the scores of sequences of tokens are greater by, a dictionary.
+        exponential_decay_length_penalty: from how many new tokens on texts get likelier to end, and by which factor.
+        renormalize_logits: whether scores are logarithms of probabilities behind all of this.
         min_length, min_new_tokens: below how many tokens, of the text or of what follows the prompt, no row ends.
         suppress_tokens, begin_suppress_tokens: the tokens that never come, or never first.
         forced_bos_token_id: what follows a prompt of one token; None for any.
@@ -113,6 +131,8 @@ class Settings:
         logits_processor, prefix_allowed_tokens_fn, stopping_criteria: functions of the caller, of torch's tensors for a
             prompt of torch and of arrays else: they change scores, before temperature and what follows it; say which
             tokens may come; end rows. They do not go with drafts, and none ends beams.
+        return_dict_in_generate: whether `GeneratedTexts` are given, with the scores of steps if `output_scores` says
+            so, and the logits if `output_logits` does.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
         decoder_start_token_id: what texts begin with, of models with an encoder.
         adds_decoder_start: whether that stands in front of a call's `decoder_input_ids` that begin otherwise: in all of
@@ -131,7 +151,12 @@ class Settings:
     eta_cutoff: float = 0.0
     repetition_penalty: float = 1.0
     no_repeat_ngram_size: int = 0
+    encoder_repetition_penalty: float = 1.0
+    encoder_no_repeat_ngram_size: int = 0
     bad_words_ids: tuple[tuple[int, ...], ...] = ()
+    sequence_bias: tuple[tuple[tuple[int, ...], float], ...] = ()
+    exponential_decay_length_penalty: tuple[int, float] | None = None
+    renormalize_logits: bool = False
     min_length: int = 0
     min_new_tokens: int = 0
     suppress_tokens: tuple[int, ...] = ()
@@ -150,6 +175,9 @@ class Settings:
     logits_processor: tuple[Processor, ...] = ()
     prefix_allowed_tokens_fn: Allowed | None = None
     stopping_criteria: tuple[Criterion, ...] = ()
+    return_dict_in_generate: bool = False
+    output_scores: bool = False
+    output_logits: bool = False
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
     decoder_start_token_id: int | None = None
@@ -178,6 +206,9 @@ class Settings:
         settings = {name: value for name, value in given.items() if name not in _OF_CALLS and value is not None}
         for name in _FUNCTIONS.keys() & settings.keys():
             settings[name] = _FUNCTIONS[name](settings[name], library)
+        if given.get("stop_strings") is not None:
+            ends = stop_strings(given["stop_strings"], given.get("tokenizer"))
+            settings["stopping_criteria"] = (*settings.get("stopping_criteria", ()), ends)
         return base.but(**settings)
 
     def without_functions(self, what: str, *, but: Collection[str] = ()) -> None:
@@ -218,6 +249,10 @@ class Settings:
             if not isinstance(sequences, Iterable) or isinstance(sequences, str):
                 raise OptionError(f"bad_words_ids: expected sequences of tokens, got {sequences!r}")
             given["bad_words_ids"] = tuple(_tokens("bad_words_ids", sequence) for sequence in sequences)
+        if "sequence_bias" in given:
+            given["sequence_bias"] = _biases(given["sequence_bias"])
+        if "exponential_decay_length_penalty" in given:
+            given["exponential_decay_length_penalty"] = _decay(given["exponential_decay_length_penalty"])
         changed = replace(self, **given)
         changed._check()
         return changed
@@ -228,6 +263,7 @@ class Settings:
             "suppress_tokens": self.suppress_tokens,
             "begin_suppress_tokens": self.begin_suppress_tokens,
             "bad_words_ids": [token for sequence in self.bad_words_ids for token in sequence],
+            "sequence_bias": [token for sequence, _ in self.sequence_bias for token in sequence],
             "forced_bos_token_id": [] if self.forced_bos_token_id is None else [self.forced_bos_token_id],
             "forced_eos_token_id": self.forced_eos_token_id,
         }
@@ -252,6 +288,17 @@ class Settings:
                 "larger one, or max_new_tokens"
             )
         return self.max_length - length
+
+    def record(self) -> StepRecord | None:
+        """Where what is asked for of steps is to be kept; None for tokens alone."""
+        if not self.return_dict_in_generate:
+            return None
+        return StepRecord([] if self.output_scores else None, [] if self.output_logits else None)
+
+    @property
+    def keeps_steps(self) -> bool:
+        """Whether more than tokens is asked for."""
+        return self.return_dict_in_generate and (self.output_scores or self.output_logits)
 
     @property
     def copies(self) -> int:
@@ -295,3 +342,23 @@ def _tokens(name: str, given: Any) -> tuple[int, ...]:
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise OptionError(f"{name}: expected tokens, which are whole numbers, got {given!r}")
     return tuple(int(token) for token in found)
+
+
+def _biases(given: Any) -> tuple[tuple[tuple[int, ...], float], ...]:
+    """Sequences of tokens and what is added to their scores, of a dictionary or a list of pairs."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        return tuple((_tokens("sequence_bias", sequence), float(bias)) for sequence, bias in pairs if len(sequence))
+    except (TypeError, ValueError):
+        raise OptionError(f"sequence_bias: expected numbers by sequences of tokens, got {given!r}") from None
+
+
+def _decay(given: Any) -> tuple[int, float]:
+    """From how many tokens on, and a factor."""
+    try:
+        start, factor = given
+        return index(start), float(factor)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"exponential_decay_length_penalty: expected a number of tokens and a factor, got {given!r}"
+        ) from None

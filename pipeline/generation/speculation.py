@@ -40,7 +40,8 @@ class Speculation:
         self._known = np.concatenate([prompt.given, filler], 1)
         self._begins = prompt.given_padding
         self._choices = [
-            TokenChoice(settings, length, length + count, self._begins[row : row + 1]) for row in range(self._rows)
+            TokenChoice(settings, length, length + count, self._begins[row : row + 1], prompt.given[row : row + 1])
+            for row in range(self._rows)
         ]
         self._ends = np.full(self._rows, length)
         self._running = np.full(self._rows, count > 0)

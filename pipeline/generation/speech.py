@@ -163,6 +163,8 @@ class SpeechModel(EncoderDecoderModel):
             raise OptionError(
                 "return_timestamps: the generation_config's no_timestamps_token_id is the last token: set it"
             )
+        if given.get("return_dict_in_generate"):
+            raise OptionError("return_dict_in_generate: is not there for Whisper: return_segments gives segments")
         if call.condition_on_prev_tokens and rows > 1:
             raise OptionError(f"condition_on_prev_tokens: is there for one row at a time, got {rows}")
         begun = given.get("decoder_input_ids")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.generation.callers_functions import only_allowed
+from pipeline.generation.generated_texts import StepRecord
+from pipeline.generation.prompt import Prompt
 from pipeline.generation.sampling import Draw
 from pipeline.generation.settings import Settings
 
@@ -20,12 +23,22 @@ class TokenChoice:
         begin: how long the prompts are.
         end: how long the texts may be.
         padding: how many tokens in front of each prompt are padding, int64[rows].
+        read: the tokens that texts are about, int64[rows, length]; None where that is no text.
+        record: what is kept of the steps; None for nothing.
     """
 
     settings: Settings
     begin: int
     end: int
     padding: np.ndarray
+    read: np.ndarray | None = None
+    record: StepRecord | None = None
+
+    @staticmethod
+    def of(prompt: Prompt, settings: Settings, count: int) -> TokenChoice:
+        """For the texts that follow a prompt, of `count` tokens at most."""
+        length = prompt.given.shape[1]
+        return TokenChoice(settings, length, length + count, prompt.given_padding, prompt.read, prompt.record)
 
     def next_tokens(self, logits: np.ndarray, before: np.ndarray, draw: Draw) -> np.ndarray:
         """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
@@ -35,7 +48,7 @@ class TokenChoice:
 
     def likeliest(self, logits: np.ndarray, before: np.ndarray) -> np.ndarray:
         """The token of the highest score for each row, int64[rows]; arguments as of `next_tokens`."""
-        return self.processed(logits, before).argmax(-1)
+        return self.kept(self.processed(logits, before)).argmax(-1)
 
     def probabilities(self, logits: np.ndarray, before: np.ndarray, times: int = 1) -> np.ndarray:
         """How likely tokens are drawn, f32[rows, vocabulary]; arguments as of `next_tokens`.
@@ -46,15 +59,29 @@ class TokenChoice:
         scores = self.processed(logits, before)
         for _ in range(times):
             scores = warped(scores, self.settings)
-        return _softmax(scores)
+        return _softmax(self.kept(scores))
+
+    def kept(self, scores: np.ndarray) -> np.ndarray:
+        """The scores that tokens are chosen by, f32[rows, vocabulary], of those that are processed."""
+        if self.settings.renormalize_logits:
+            scores = log_softmax(scores)
+        if self.record is not None:
+            self.record.add_scores(scores)
+        return scores
 
     def processed(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Scores, -inf for tokens that must not come; arguments as of `next_tokens`."""
         settings, count = self.settings, before.shape[1]
+        for sequence, bias in settings.sequence_bias:
+            scores = _biased(scores, before, sequence, bias)
+        if settings.encoder_repetition_penalty != 1 and self.read is not None:
+            scores = _penalized(scores, self.read, 1 / settings.encoder_repetition_penalty)
         if settings.repetition_penalty != 1:
             scores = self._without_repetition(scores, before)
         if 0 < settings.no_repeat_ngram_size <= count + 1:
-            scores = _without_ngrams(scores, before, settings.no_repeat_ngram_size)
+            scores = _without_ngrams(scores, before, before, settings.no_repeat_ngram_size)
+        if 0 < settings.encoder_no_repeat_ngram_size <= count + 1 and self.read is not None:
+            scores = _without_ngrams(scores, self.read, before, settings.encoder_no_repeat_ngram_size)
         for sequence in settings.bad_words_ids:
             if len(sequence) > 1 or sequence[0] not in settings.eos_token_id:
                 scores = _without_sequence(scores, before, sequence)
@@ -66,6 +93,8 @@ class TokenChoice:
             scores = _only(scores, (settings.forced_bos_token_id,))
         if settings.forced_eos_token_id and count == self.end - 1:
             scores = _only(scores, settings.forced_eos_token_id)
+        if settings.exponential_decay_length_penalty is not None:
+            scores = self._ending(scores, count, *settings.exponential_decay_length_penalty)
         scores = _without(scores, settings.suppress_tokens)
         begin = self.begin + (self.begin == 1 and settings.forced_bos_token_id is not None)
         scores = _without(scores, settings.begin_suppress_tokens) if count == begin else scores
@@ -82,13 +111,39 @@ class TokenChoice:
 
     def _without_repetition(self, scores: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Scores of tokens that there are already divided by the penalty, negative ones multiplied."""
-        penalty = self.settings.repetition_penalty
-        changed = scores.copy()
-        for row, (tokens, padding) in enumerate(zip(before, self.padding, strict=True)):
-            there = tokens[padding:]
-            found = scores[row, there]
-            changed[row, there] = np.where(found < 0, found * penalty, found / penalty)
+        there = [tokens[padding:] for tokens, padding in zip(before, self.padding, strict=True)]
+        return _penalized(scores, there, self.settings.repetition_penalty)
+
+    def _ending(self, scores: np.ndarray, count: int, start: int, factor: float) -> np.ndarray:
+        """Scores, those of the tokens that end texts greater by a power of a factor from `start` tokens on."""
+        further = count - self.begin - start
+        if further <= 0:
+            return scores
+        changed, ends = scores.copy(), [token for token in self.settings.eos_token_id if token < scores.shape[1]]
+        found = scores[:, ends]
+        growth = np.float32(factor**further - 1)
+        changed[:, ends] = np.where(np.isfinite(found), found + np.abs(found) * growth, found)
         return changed
+
+
+def _penalized(scores: np.ndarray, there: Sequence[np.ndarray] | np.ndarray, penalty: float) -> np.ndarray:
+    """Scores of the tokens of each row divided by a penalty, negative ones multiplied."""
+    changed = scores.copy()
+    for row, tokens in enumerate(there):
+        found = scores[row, tokens]
+        changed[row, tokens] = np.where(found < 0, found * penalty, found / penalty)
+    return changed
+
+
+def _biased(scores: np.ndarray, before: np.ndarray, sequence: tuple[int, ...], bias: float) -> np.ndarray:
+    """Scores, that of the last token of a sequence greater by `bias` where its others are the last of the row."""
+    *first, last = sequence
+    if len(first) > before.shape[1]:
+        return scores
+    changed = scores.copy()
+    follows = (before[:, before.shape[1] - len(first) :] == first).all(-1)
+    changed[follows, last] += np.float32(bias)
+    return changed
 
 
 def _without(scores: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
@@ -105,12 +160,12 @@ def _only(scores: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
     return forced
 
 
-def _without_ngrams(scores: np.ndarray, before: np.ndarray, size: int) -> np.ndarray:
-    """-inf for tokens that would be the last of `size` that stand in the row already."""
+def _without_ngrams(scores: np.ndarray, there: np.ndarray, before: np.ndarray, size: int) -> np.ndarray:
+    """-inf for tokens that would be the last of `size` that stand in the row of `there` already."""
     changed = scores.copy()
-    if size > before.shape[1]:
+    if size > there.shape[1]:
         return changed
-    windows = np.lib.stride_tricks.sliding_window_view(before, size, axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(there, size, axis=1)
     last = before[:, None, before.shape[1] - size + 1 :]
     for row, again in enumerate((windows[..., :-1] == last).all(-1)):
         changed[row, windows[row, again, -1]] = -np.inf

@@ -13,6 +13,7 @@ import pipeline
 from pipeline import ArgumentError, OptionError
 from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows, _moves
+from pipeline.generation.prompt import Prompt
 from pipeline.generation.settings import Settings
 
 BATCH = 8
@@ -113,4 +114,4 @@ def test_what_is_refused(llama):
     with pytest.raises(OptionError, match="early_stopping"):
         lm.generate(ids, num_beams=2, early_stopping="soon")
     assert torch.equal(lm.generate(ids[:1], num_beams=2, max_new_tokens=0), ids[:1])
-    assert Beams(np.ones((2, 3), np.int64), np.zeros(2, np.int64), 0, Settings(num_beams=2)).is_done
+    assert Beams(Prompt.of(np.ones((1, 3), np.int64), None, 2, 2), 0, Settings(num_beams=2)).is_done

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from generation.small_models import eager, prompt, small_model
+from generation.small_models import VOCABULARY, eager, prompt, small_model
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import pipeline
 from pipeline import ArgumentError, OptionError
@@ -203,6 +204,89 @@ def test_functions_of_arrays(llama):
     assert text.tokens == got[0, 7:].tolist()
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"repetition_penalty": 1.7, "eos_token_id": 9},
+        {"num_beams": 3, "num_return_sequences": 2},
+        {"num_beams": 3, "eos_token_id": [9, 11], "length_penalty": 0.5, "renormalize_logits": True},
+        {"do_sample": True, "temperature": 0.8, "top_k": 5, "max_new_tokens": 4},
+    ],
+    ids=str,
+)
+def test_scores_and_logits_of_steps(llama, how):
+    model, lm = llama
+    ids = prompt(2, 7)
+    settings = {"max_new_tokens": 12, "return_dict_in_generate": True, "output_scores": True, "output_logits": True}
+    settings |= how
+    torch.manual_seed(0)
+    expected = eager(model, ids, **settings)
+    torch.manual_seed(0)
+    found = lm.generate(ids, **settings)
+    for name in ("sequences", "beam_indices"):
+        assert (name in expected) == (getattr(found, name) is not None)
+        if name in expected:
+            assert torch.equal(found[name], expected[name])
+    for name in ("scores", "logits"):
+        for step, of_eager in zip(found[name], expected[name], strict=True):
+            torch.testing.assert_close(step, of_eager, rtol=1e-4, atol=1e-4)
+    if "num_beams" in how:
+        torch.testing.assert_close(found.sequences_scores, expected.sequences_scores, rtol=1e-4, atol=1e-4)
+    transitions = [
+        model.compute_transition_scores(of.sequences, of.scores, of.beam_indices if "num_beams" in how else None)
+        for of in (found, expected)
+    ]
+    torch.testing.assert_close(*transitions, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_given_of_steps(llama):
+    _, lm = llama
+    ids = prompt(1, 5)
+    plain = lm.generate(ids, max_new_tokens=3, output_scores=True)
+    found = lm.generate(ids, max_new_tokens=3, return_dict_in_generate=True)
+    assert torch.equal(found.sequences, plain) and found.scores is None and found.logits is None
+    assert torch.equal(found[0], plain) and torch.equal(found["sequences"], plain)
+    with pytest.raises(IndexError):
+        found[1]
+    arrays = lm.generate(ids.numpy(), max_new_tokens=3, return_dict_in_generate=True, output_logits=True)
+    assert isinstance(arrays.logits[2], np.ndarray) and arrays[1] is arrays.logits
+    drafts = {"prompt_lookup_num_tokens": 2, "max_new_tokens": 3, "return_dict_in_generate": True}
+    assert torch.equal(lm.generate(ids, **drafts).sequences, plain)
+    with pytest.raises(OptionError, match="prompt_lookup_num_tokens: output_scores and output_logits are not there"):
+        lm.generate(ids, **drafts, output_scores=True)
+
+
+def test_biased_sequences_and_texts_that_are_to_end(llama):
+    model, lm = llama
+    ids = prompt(2, 7)
+    plain = lm.generate(ids, max_new_tokens=12)
+    first = plain[0, 7:9].tolist()
+    for settings in (
+        {"sequence_bias": {(first[0],): -9.0, (3,): 2.0}},
+        {"sequence_bias": [[first, -9.0]]},
+        {"exponential_decay_length_penalty": (2, 1.9), "eos_token_id": 9},
+    ):
+        found = lm.generate(ids, max_new_tokens=12, **settings)
+        assert torch.equal(found, eager(model, ids, max_new_tokens=12, **settings)), settings
+        assert found.shape != plain.shape or not torch.equal(found, plain)
+
+
+def test_texts_end_with_strings(llama):
+    model, lm = llama
+    letters = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet())[:VOCABULARY])}
+    words = Tokenizer(models.BPE(letters, []))
+    words.decoder = decoders.ByteLevel()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=words)
+    ids = prompt(1, 7)
+    plain = lm.generate(ids, max_new_tokens=12)
+    end = "".join(sorted(letters)[token] for token in plain[0, 9:11].tolist())
+    settings = {"stop_strings": ["never", end], "tokenizer": tokenizer, "max_new_tokens": 12}
+    expected = eager(model, ids, **settings)
+    assert torch.equal(lm.generate(ids, **settings), expected) and expected.shape[1] < plain.shape[1]
+    assert np.array_equal(lm.generate(ids.numpy(), **settings), expected)
+
+
 def test_what_is_refused(llama):
     _, lm = llama
     ids = prompt(2, 7)
@@ -214,6 +298,11 @@ def test_what_is_refused(llama):
         ({"generation_config": 3}, "generation_config: expected one of transformers' or a dictionary, got 3"),
         ({"generation_config": {"penalty_alpha": 0.6}}, "the generation_config has penalty_alpha=0.6"),
         ({"logits_processor": 3}, "logits_processor: expected functions, got 3"),
+        ({"sequence_bias": 3}, "sequence_bias: expected numbers by sequences of tokens, got 3"),
+        ({"sequence_bias": {(VOCABULARY,): 1.0}}, "sequence_bias: expected tokens from 0 to"),
+        ({"exponential_decay_length_penalty": 3}, "expected a number of tokens and a factor, got 3"),
+        ({"stop_strings": "w3"}, "stop_strings: need tokenizer=, the model's tokenizer of transformers, got None"),
+        ({"stop_strings": 3}, "stop_strings: expected strings, got 3"),
         ({"stopping_criteria": print, "num_beams": 2}, "stopping_criteria: is not there for beams"),
         ({"logits_processor": print, "prompt_lookup_num_tokens": 2}, "logits_processor: is not there for drafts"),
         ({"num_beams": 2, "streamer": Streamer()}, "num_beams: which beam is the best is known at the end"),

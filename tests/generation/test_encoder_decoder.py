@@ -211,6 +211,32 @@ def test_bart():
         pipeline.generation.compile(model, 64, max_source_length=500)
 
 
+@pytest.mark.parametrize("setting", ["encoder_no_repeat_ngram_size", "encoder_repetition_penalty"])
+def test_tokens_of_the_source_are_treated_otherwise(t5, setting):
+    model, lm = t5
+    ids, mask = sources(2, 9)
+    changed = 0
+    for how in ({}, {"num_beams": 2}):
+        settings = {"max_new_tokens": 20, **how}
+        plain = lm.generate(ids, mask, **settings)
+        settings[setting] = 1 if setting.endswith("size") else 1.7
+        found = lm.generate(ids, mask, **settings)
+        assert torch.equal(found, model.generate(ids, attention_mask=mask, **settings))
+        changed += not torch.equal(found, plain)
+    assert changed  # or tokens of the source are none that would come
+
+
+@pytest.mark.parametrize("how", [{}, {"num_beams": 2}], ids=str)
+def test_scores_of_steps(t5, how):
+    model, lm = t5
+    ids, mask = sources(2, 9)
+    settings = {"max_new_tokens": 6, "return_dict_in_generate": True, "output_scores": True, **how}
+    found, expected = lm.generate(ids, mask, **settings), model.generate(ids, attention_mask=mask, **settings)
+    assert torch.equal(found.sequences, expected.sequences)
+    for scores, others in zip(found.scores, expected.scores, strict=True):
+        torch.testing.assert_close(scores, others, rtol=1e-4, atol=1e-4)
+
+
 def test_the_driver_compiles_a_checkpoint(t5, tmp_path, capsys):
     model, lm = t5
     model.save_pretrained(tmp_path)

@@ -128,7 +128,7 @@ def test_a_stream_waits_for_a_call_of_another_thread(llama):
 
 def test_settings_of_the_model_that_are_missing_are_refused():
     model = small_model("gpt2")
-    for name, value in (("guidance_scale", 1.5), ("encoder_no_repeat_ngram_size", 2), ("top_h", 0.4)):
+    for name, value in (("guidance_scale", 1.5), ("dola_layers", "high"), ("top_h", 0.4), ("max_time", 3.0)):
         config = tf.GenerationConfig(**{name: value}).to_dict()
         with pytest.raises(OptionError, match=f"generation_config has {name}"):
             Settings.of_config(config)

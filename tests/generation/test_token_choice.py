@@ -35,6 +35,14 @@ PROCESSED = [
     {"suppress_tokens": [0, 1, 2]},
     {"begin_suppress_tokens": [3, 4]},
     {"begin_suppress_tokens": [3, 4], "forced_bos_token_id": 8},
+    {"sequence_bias": {(3,): 2.0, (4, 6): -1.5, (2, 3, 4): 3.0, (7,) * 30: 1.0}},
+    {"sequence_bias": [[[3], 2.5], [[5, 6], -2.5]]},
+    {"exponential_decay_length_penalty": (3, 1.3), "eos_token_id": ENDS},
+    {"exponential_decay_length_penalty": (0, 0.5), "eos_token_id": ENDS[0], "min_new_tokens": 4},
+    {"encoder_repetition_penalty": 1.6},
+    {"encoder_no_repeat_ngram_size": 1},
+    {"encoder_no_repeat_ngram_size": 2},
+    {"encoder_no_repeat_ngram_size": 40},
     {
         "repetition_penalty": 0.8,
         "no_repeat_ngram_size": 2,
@@ -43,8 +51,15 @@ PROCESSED = [
         "eos_token_id": ENDS,
         "forced_eos_token_id": 5,
         "suppress_tokens": [7],
+        "sequence_bias": {(3,): 2.0, (4, 6): -1.5},
+        "encoder_repetition_penalty": 1.6,
+        "encoder_no_repeat_ngram_size": 3,
+        "exponential_decay_length_penalty": (3, 1.3),
     },
 ]
+
+#: The texts that prompts are about.
+READ = torch.randint(2, 7, (ROWS, 9), generator=torch.Generator().manual_seed(5))
 
 DRAWN = [
     {"typical_p": 0.3, "top_k": 0},
@@ -67,7 +82,11 @@ def theirs(model, begin, mask, settings):
     config = tf.GenerationConfig(max_length=END, **settings)
     model._prepare_special_tokens(config, kwargs_has_attention_mask=True)
     processors = model._get_logits_processor(
-        generation_config=config, input_ids_seq_length=begin, device="cpu", model_kwargs={"attention_mask": mask}
+        generation_config=config,
+        input_ids_seq_length=begin,
+        encoder_input_ids=READ,
+        device="cpu",
+        model_kwargs={"attention_mask": mask},
     )
     return lambda before, scores: processors(before, scores.clone())
 
@@ -82,7 +101,7 @@ def test_scores_are_those_of_transformers(llama, begin, settings):
     text[torch.arange(END) < padding[:, None]] = 50  # a token that comes nowhere else
     mask = (torch.arange(begin) >= padding[:, None]).long()
     expected = theirs(llama[0], begin, mask, settings)
-    choice = TokenChoice(Settings().but(**settings), begin, END, padding.numpy())
+    choice = TokenChoice(Settings().but(**settings), begin, END, padding.numpy(), READ.numpy())
     for count in range(begin, END):
         scores = torch.randn(ROWS, VOCABULARY, generator=generator)
         got = choice.processed(scores.numpy(), text[:, :count].numpy())
@@ -101,6 +120,15 @@ def test_probabilities_are_those_of_transformers(llama, settings):
         got = choice.probabilities(scores.numpy(), text.numpy())
         assert np.array_equal(got == 0, wanted == 0)
         assert np.allclose(got, wanted, rtol=1e-5)
+
+
+def test_scores_may_be_logarithms_of_probabilities(llama):
+    text = torch.randint(2, 40, (ROWS, BEGIN), generator=torch.Generator().manual_seed(0))
+    settings = {"renormalize_logits": True, "suppress_tokens": [3, 4]}
+    scores = torch.randn(ROWS, VOCABULARY)
+    expected = theirs(llama[0], BEGIN, torch.ones_like(text), settings)(text, scores)
+    choice = TokenChoice(Settings().but(**settings), BEGIN, END, np.zeros(ROWS, np.int64))
+    np.testing.assert_allclose(choice.kept(choice.processed(scores.numpy(), text.numpy())), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("how", [{}, {"num_beams": 2}, {"do_sample": True, "typical_p": 0.9}], ids=str)
