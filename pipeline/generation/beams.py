@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.errors import OptionError
 from pipeline.generation.prompt import Prompt
+from pipeline.generation.sampling import Draw
 from pipeline.generation.settings import Settings
-from pipeline.generation.token_choice import TokenChoice, log_softmax
+from pipeline.generation.token_choice import TokenChoice, log_softmax, softmax, warped
 
 #: The score of what is no text.
 _NONE = np.float32(-1e9)
@@ -23,9 +25,9 @@ class Beams:
         is_done: whether no text of any prompt can get better.
     """
 
-    def __init__(self, prompt: Prompt, count: int, settings: Settings):
+    def __init__(self, prompt: Prompt, count: int, settings: Settings, draw: Draw):
         """Begins with a prompt in which each row stands `width` times, to which `count` tokens may come."""
-        self._settings, self._width, given = settings, settings.num_beams, prompt.given
+        self._settings, self._width, self._draw, given = settings, settings.num_beams, draw, prompt.given
         prompts, length = len(given) // self._width, given.shape[1]
         self._begin, self._length, self._end = length, length, length + count
         self._choice = TokenChoice.of(prompt, settings, count)
@@ -44,10 +46,13 @@ class Beams:
     def advance(self, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From f32[prompts * width, vocabulary] each open text's last token, and the row that it goes on from."""
         known = self._open[..., : self._length].reshape(len(logits), -1)
-        likely = self._choice.kept(self._choice.processed(log_softmax(logits), known))
+        likely = self._choice.processed(log_softmax(logits), known)
+        if self._settings.do_sample:
+            likely = warped(likely, self._settings, max(2, 1 + len(self._settings.eos_token_id)))
+        likely = self._choice.kept(likely)
         prompts, vocabulary = len(self._open), likely.shape[1]
         scores = (likely.reshape(prompts, self._width, vocabulary) + self._scores[:, :, None]).reshape(prompts, -1)
-        best = _greatest(scores, max(2, 1 + len(self._settings.eos_token_id)) * self._width)
+        best = self._continuations(scores, max(2, 1 + len(self._settings.eos_token_id)) * self._width)
         found, sources, tokens = np.take_along_axis(scores, best, 1), best // vocabulary, best % vocabulary
         texts = np.take_along_axis(self._open, sources[:, :, None], 1)
         texts[:, :, self._length] = tokens
@@ -63,6 +68,18 @@ class Beams:
         self._look_ahead(bool(ends.all()))
         rows = np.take_along_axis(rows_before, chosen, 1)
         return self._open[:, :, self._length - 1].reshape(-1), rows.reshape(-1)
+
+    def _continuations(self, scores: np.ndarray, count: int) -> np.ndarray:
+        """The best places of each row of scores, or some that are drawn, int64[rows, count]."""
+        if not self._settings.do_sample:
+            return _greatest(scores, count)
+        likely = softmax(scores)
+        if ((likely > 0).sum(-1) < count).any():
+            raise OptionError(
+                f"num_beams: {count} of the tokens that {self._width} beams go on with are drawn, of which fewer are "
+                "possible: raise top_k or top_p, or leave do_sample out"
+            )
+        return self._draw.several(likely, count)
 
     def texts(self) -> np.ndarray:
         """The best texts of each prompt, int64[prompts * texts, length]; what ended early is filled up."""

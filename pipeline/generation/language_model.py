@@ -21,7 +21,7 @@ from pipeline.generation.inputs import ExpectedInputs, Inputs
 from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows, vocabulary_of
-from pipeline.generation.sampling import Draw, NumpyDraw, TorchDraw
+from pipeline.generation.sampling import Draw, draw_for
 from pipeline.generation.settings import Settings
 from pipeline.generation.speculation import Speculation
 from pipeline.generation.token_choice import TokenChoice
@@ -280,7 +280,7 @@ class LanguageModel:
 
         with self._lock:
             if streamer is None and settings.num_beams > 1 and not (assistant or settings.prompt_lookup_num_tokens):
-                return self._search(prompt, settings)
+                return self._search(prompt, settings, draw_for(library))
             stream = self._started(prompt, settings, library, assistant)
             steps = [prompt.given]
             put(steps[0])
@@ -296,7 +296,7 @@ class LanguageModel:
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, as `stream` gives them."""
         self._check(assistant, settings, prompt)
-        draw = NumpyDraw() if library is None or library.name == "numpy" else TorchDraw()
+        draw = draw_for(library)
         drafts = drafts_for(self, assistant, settings, len(prompt.given), draw)
         if settings.num_beams > 1:
             raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
@@ -397,12 +397,12 @@ class LanguageModel:
         self._text.align(prompt, rows, found)
         return found
 
-    def _search(self, prompt: Prompt, settings: Settings) -> np.ndarray:
+    def _search(self, prompt: Prompt, settings: Settings, draw: Draw) -> np.ndarray:
         """The prompts and the best that follows each, by beams."""
         settings.without_functions("beams", but=("logits_processor", "prefix_allowed_tokens_fn"))
         self._owner, rows, tokens = object(), len(prompt.given), prompt.ids
         count = self._count(prompt, settings)
-        beams = Beams(prompt, count, settings)
+        beams = Beams(prompt, count, settings, draw)
         if beams.is_done:
             return prompt.given[np.arange(rows) % settings.num_beams < settings.num_return_sequences]
         for number in range(count):

@@ -52,7 +52,14 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 #: What is given to calls beside these; there is a cache whatever `use_cache` says.
-_OF_CALLS = {"generation_config", "use_cache", "stop_strings", "tokenizer"}
+_OF_CALLS = {
+    "generation_config",
+    "use_cache",
+    "cache_implementation",
+    "disable_compile",
+    "stop_strings",
+    "tokenizer",
+}
 
 #: What holds of settings, by name, and how that is said.
 _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -100,7 +107,8 @@ class Settings:
         do_sample: whether tokens are drawn; else each is the most likely one.
         temperature, top_k, top_p, min_p: which tokens are drawn, and how likely; 0 or None for all tokens.
         typical_p, epsilon_cutoff, eta_cutoff: likewise; 1 and 0 for all tokens.
-        num_beams: how many texts go on side by side for each prompt; the best of them is given.
+        num_beams: how many texts go on side by side for each prompt; the best of them is given. With `do_sample` it is
+            drawn which of their next tokens they go on with.
         length_penalty: of beams: a text's score is divided by this power of its length.
         num_return_sequences: how many texts are given for each prompt, one after the other: as many are drawn, or the
             best of the beams.
@@ -319,12 +327,10 @@ class Settings:
                 is_right = False
             if not is_right:
                 raise OptionError(f"{name}: expected {expected}, got {value!r}")
-        if self.num_beams > 1 and self.do_sample:
-            raise OptionError("num_beams: beams are not drawn: leave do_sample or num_beams out")
-        if not self.do_sample and self.num_return_sequences > self.num_beams:
+        if (self.num_beams > 1 or not self.do_sample) and self.num_return_sequences > self.num_beams:
             raise OptionError(
                 f"num_return_sequences: of {self.num_beams} texts that are not drawn, "
-                f"{self.num_return_sequences} are asked for: set do_sample=True, or num_beams to as many"
+                f"{self.num_return_sequences} are asked for: set num_beams to as many, or do_sample=True without beams"
             )
 
 

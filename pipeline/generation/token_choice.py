@@ -59,7 +59,7 @@ class TokenChoice:
         scores = self.processed(logits, before)
         for _ in range(times):
             scores = warped(scores, self.settings)
-        return _softmax(self.kept(scores))
+        return softmax(self.kept(scores))
 
     def kept(self, scores: np.ndarray) -> np.ndarray:
         """The scores that tokens are chosen by, f32[rows, vocabulary], of those that are processed."""
@@ -182,61 +182,65 @@ def _without_sequence(scores: np.ndarray, before: np.ndarray, sequence: tuple[in
     return changed
 
 
-def warped(scores: np.ndarray, settings: Settings) -> np.ndarray:
-    """Scores at a temperature, -inf for tokens that are not drawn."""
+def warped(scores: np.ndarray, settings: Settings, fewest: int = 1) -> np.ndarray:
+    """Scores at a temperature, -inf for tokens that are not drawn; `fewest` tokens are left of each row at least."""
     if settings.temperature != 1:
         scores = scores / np.float32(settings.temperature)
     if settings.top_k:
-        scores = _best(scores, settings.top_k)
+        scores = _best(scores, max(settings.top_k, fewest))
     if settings.top_p < 1:
-        scores = _nucleus(scores, settings.top_p)
+        scores = _nucleus(scores, settings.top_p, fewest)
     if settings.min_p:
-        likely = _softmax(scores)
-        scores = np.where(likely < settings.min_p * likely.max(-1, keepdims=True), -np.inf, scores)
+        likely = softmax(scores)
+        scores = _above(scores, settings.min_p * likely.max(-1, keepdims=True), fewest)
     if settings.typical_p < 1:
-        scores = _typical(scores, settings.typical_p)
+        scores = _typical(scores, settings.typical_p, fewest)
     if settings.epsilon_cutoff:
-        scores = _above(scores, np.float32(settings.epsilon_cutoff))
+        scores = _above(scores, np.float32(settings.epsilon_cutoff), fewest)
     if settings.eta_cutoff:
         eta = np.float32(settings.eta_cutoff)
-        scores = _above(scores, np.minimum(eta, np.sqrt(eta) * np.exp(-_entropy(scores))))
+        scores = _above(scores, np.minimum(eta, np.sqrt(eta) * np.exp(-_entropy(scores))), fewest)
     return scores
 
 
 def _best(scores: np.ndarray, count: int) -> np.ndarray:
     """The `count` highest scores and their equals; -inf for the rest."""
+    return np.where(scores < _best_but(scores, count), -np.inf, scores)
+
+
+def _best_but(scores: np.ndarray, count: int) -> np.ndarray:
+    """The least of the `count` highest scores of each row, f32[rows, 1]."""
     if count >= scores.shape[-1]:
-        return scores
-    least = np.partition(scores, -count, -1)[:, -count, None]
-    return np.where(scores < least, -np.inf, scores)
+        return scores.min(-1, keepdims=True)
+    return np.partition(scores, -count, -1)[:, -count, None]
 
 
-def _nucleus(scores: np.ndarray, share: float) -> np.ndarray:
+def _nucleus(scores: np.ndarray, share: float, fewest: int) -> np.ndarray:
     """The most likely tokens, as many as have `share` of the probability; -inf for the rest."""
     order = scores.argsort(-1, kind="stable")
-    rising = _softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
+    rising = softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
     drop = rising <= np.float32(1 - share)
-    drop[:, -1] = False
+    drop[:, -fewest:] = False
     dropped = np.empty_like(drop)
     np.put_along_axis(dropped, order, drop, -1)
     return np.where(dropped, -np.inf, scores)
 
 
-def _typical(scores: np.ndarray, share: float) -> np.ndarray:
+def _typical(scores: np.ndarray, share: float, fewest: int) -> np.ndarray:
     """The tokens that tell about as much as is to be expected, as many as have `share` of the probability."""
     apart = np.abs(-log_softmax(scores) - _entropy(scores))
     order = apart.argsort(-1, kind="stable")
-    likely = _softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
+    likely = softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
     last = (likely < np.float32(share)).sum(-1, keepdims=True).clip(max=scores.shape[-1] - 1)
     farthest = np.take_along_axis(np.take_along_axis(apart, order, -1), last, -1)
     drop = apart > farthest
-    np.put_along_axis(drop, order[:, :1], False, -1)
+    np.put_along_axis(drop, order[:, :fewest], False, -1)
     return np.where(drop, -np.inf, scores)
 
 
-def _above(scores: np.ndarray, least: np.ndarray | np.float32) -> np.ndarray:
-    """The tokens of a probability of `least`, or the most likely one."""
-    drop = (_softmax(scores) < least) & (scores < scores.max(-1, keepdims=True))
+def _above(scores: np.ndarray, least: np.ndarray | np.float32, fewest: int) -> np.ndarray:
+    """The tokens of a probability of `least`, or the most likely ones."""
+    drop = (softmax(scores) < least) & (scores < _best_but(scores, fewest))
     return np.where(drop, -np.inf, scores)
 
 
@@ -247,7 +251,8 @@ def _entropy(scores: np.ndarray) -> np.ndarray:
         return -np.nansum(logarithms * np.exp(logarithms), -1, keepdims=True)
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities, f32[rows, vocabulary]."""
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
 

@@ -14,6 +14,7 @@ from pipeline import ArgumentError, OptionError
 from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows, _moves
 from pipeline.generation.prompt import Prompt
+from pipeline.generation.sampling import NumpyDraw
 from pipeline.generation.settings import Settings
 
 BATCH = 8
@@ -102,6 +103,53 @@ def test_the_cache_stays_where_it_is(llama):
     assert places == [buffer.data_ptr() for buffer in lm.buffers.values()]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_beams": 2},
+        {"num_beams": 4, "num_return_sequences": 2, "temperature": 0.7},
+        {"num_beams": 3, "eos_token_id": [9, 11], "top_p": 0.6, "top_k": 0},
+        {"num_beams": 3, "min_p": 0.2, "length_penalty": 0.5},
+        {"num_beams": 2, "typical_p": 0.4, "epsilon_cutoff": 0.02},
+        {"num_beams": 2, "eta_cutoff": 0.3, "eos_token_id": 9},
+    ],
+    ids=str,
+)
+def test_beams_may_be_drawn(llama, settings):
+    model, lm = llama
+    ids = prompt(2, 7)
+    settings = {"max_new_tokens": 10, "do_sample": True, **settings}
+    found = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = eager(model, ids, **settings)
+        torch.manual_seed(seed)
+        found.append(lm.generate(ids, **settings))
+        assert torch.equal(found[-1], expected)
+    assert len({str(texts.tolist()) for texts in found}) == 3
+
+
+def test_beams_of_arrays_are_drawn(llama):
+    _, lm = llama
+    ids = prompt(2, 7).numpy()
+    found = []
+    for seed in (1, 2, 1):
+        pipeline.manual_seed(seed)
+        found.append(lm.generate(ids, num_beams=3, do_sample=True, max_new_tokens=9))
+    assert np.array_equal(found[0], found[2]) and not np.array_equal(found[0], found[1])
+
+
+def test_places_are_drawn_as_they_are_likely():
+    """The first of them as often as it is likely, and none twice."""
+    likely = np.float32([[0.5, 0.3, 0.2, 0.0]]).repeat(20000, 0)
+    drawn = NumpyDraw().several(likely, 3)
+    assert (np.sort(drawn, -1) == [0, 1, 2]).all()
+    shares = np.bincount(drawn[:, 0], minlength=4) / len(drawn)
+    np.testing.assert_allclose(shares, likely[0], atol=0.02)
+    second = np.bincount(drawn[drawn[:, 0] == 0, 1], minlength=4)
+    np.testing.assert_allclose(second[1] / second.sum(), 0.6, atol=0.02)
+
+
 def test_what_is_refused(llama):
     _, lm = llama
     ids = prompt(3, 5)
@@ -109,9 +157,9 @@ def test_what_is_refused(llama):
         lm.generate(ids, num_beams=4)
     with pytest.raises(OptionError, match="use generate, or num_beams=1"):
         lm.stream(ids, num_beams=2)
-    with pytest.raises(OptionError, match="beams are not drawn"):
-        lm.generate(ids, num_beams=2, do_sample=True)
+    with pytest.raises(OptionError, match="num_beams: 4 of the tokens that 2 beams go on with are drawn"):
+        lm.generate(ids, num_beams=2, do_sample=True, top_k=1)
     with pytest.raises(OptionError, match="early_stopping"):
         lm.generate(ids, num_beams=2, early_stopping="soon")
     assert torch.equal(lm.generate(ids[:1], num_beams=2, max_new_tokens=0), ids[:1])
-    assert Beams(Prompt.of(np.ones((1, 3), np.int64), None, 2, 2), 0, Settings(num_beams=2)).is_done
+    assert Beams(Prompt.of(np.ones((1, 3), np.int64), None, 2, 2), 0, Settings(num_beams=2), NumpyDraw()).is_done
