@@ -210,7 +210,7 @@ class Settings:
             OptionError: as `of_config` and `but`.
         """
         config = given.get("generation_config")
-        base = self if config is None else self._with_config(_as_dictionary(config))
+        base = self if config is None else self._with_config(as_dictionary(config))
         settings = {name: value for name, value in given.items() if name not in _OF_CALLS and value is not None}
         for name in _FUNCTIONS.keys() & settings.keys():
             settings[name] = _FUNCTIONS[name](settings[name], library)
@@ -334,7 +334,7 @@ class Settings:
             )
 
 
-def _as_dictionary(config: Any) -> Mapping[str, Any]:
+def as_dictionary(config: Any) -> Mapping[str, Any]:
     """What a generation config says."""
     found = config.to_dict() if hasattr(config, "to_dict") else config
     if not isinstance(found, Mapping):

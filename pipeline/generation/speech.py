@@ -12,7 +12,7 @@ from pipeline.generation.encoder_decoder import EncoderDecoderModel, SourcePromp
 from pipeline.generation.inputs import rows_of
 from pipeline.generation.prompt import Prompt, integers
 from pipeline.generation.recording import Recording
-from pipeline.generation.settings import Settings
+from pipeline.generation.settings import Settings, as_dictionary
 from pipeline.generation.speech_call import Likelihoods, SpeechCall
 from pipeline.generation.speech_times import TimeRules
 from pipeline.generation.speech_tokens import SpeechTokens
@@ -103,7 +103,7 @@ class SpeechModel(EncoderDecoderModel):
         with self._lock:
             while active := recording.active:
                 self._hear(recording, active, streamer)
-        return self._told(recording)
+        return self._result(recording)
 
     @property
     def _main(self) -> str:
@@ -143,8 +143,11 @@ class SpeechModel(EncoderDecoderModel):
         if input_ids is not None:
             given["decoder_input_ids"] = input_ids
         library = library_of(given[name])
-        call = SpeechCall.of(given, self.speech)
-        copies = given.get("num_return_sequences") or self.settings.num_return_sequences
+        config = as_dictionary(given.get("generation_config") or {})
+        call = SpeechCall.of({name: config.get(name) for name in SpeechCall.of_configs()} | _told(given), self.speech)
+        copies = self.settings.but(
+            do_sample=True, num_beams=1, num_return_sequences=given.get("num_return_sequences")
+        ).num_return_sequences
         features = np.repeat(rows_of(name, given.pop(name)), copies, 0)
         rows, shape = len(features), self._inputs.shape(name)
         if not rows or features.ndim != len(shape) or features.shape[1:-1] != tuple(shape[1:-1]):
@@ -168,6 +171,13 @@ class SpeechModel(EncoderDecoderModel):
         if call.condition_on_prev_tokens and rows > 1:
             raise OptionError(f"condition_on_prev_tokens: is there for one row at a time, got {rows}")
         begun = given.get("decoder_input_ids")
+        if begun is not None:
+            begun = np.repeat(integers("decoder_input_ids", begun), copies, 0)
+            if len(begun) != rows or not begun.shape[1]:
+                raise ArgumentError(
+                    f"decoder_input_ids: expected tokens for {rows // copies} rows, got [{len(begun) // copies}, "
+                    f"{begun.shape[1]}]"
+                )
         others = {
             key: value for key, value in given.items() if key not in _OF_RECORDINGS and key not in SpeechCall.names()
         }
@@ -184,24 +194,24 @@ class SpeechModel(EncoderDecoderModel):
             library=library,
             ends=ends,
             copies=copies,
-            first_begun=None if begun is None else np.repeat(integers("decoder_input_ids", begun), copies, 0),
+            first_begun=begun,
             longest=self._most if most is None else most,
         )
 
     def _ends(self, features: np.ndarray, attention_mask: Any, copies: int) -> np.ndarray:
         """How many frames of each row there are."""
-        rows, frames = len(features), features.shape[-1]
-        if rows == copies or frames <= self.window:
-            return np.full(rows, frames)
-        if attention_mask is None:
+        rows, frames = len(features) // copies, features.shape[-1]
+        mask = None if attention_mask is None else integers("attention_mask", attention_mask)
+        if mask is not None and mask.shape != (rows, frames):
+            raise ArgumentError(
+                f"attention_mask: expected [{rows}, {frames}], as the features have, got {list(mask.shape)}"
+            )
+        if rows == 1 or frames <= self.window:
+            return np.full(rows * copies, frames)
+        if mask is None:
             raise ArgumentError(
                 f"attention_mask: {rows} rows longer than a window of {self.window} frames need one that says where "
                 "each of them ends: processor(audio, return_attention_mask=True)"
-            )
-        mask = integers("attention_mask", attention_mask)
-        if mask.shape != (rows // copies, frames):
-            raise ArgumentError(
-                f"attention_mask: expected [{rows // copies}, {frames}], as the features have, got {list(mask.shape)}"
             )
         return np.repeat(mask.sum(-1), copies)
 
@@ -339,7 +349,7 @@ class SpeechModel(EncoderDecoderModel):
         powers = np.exp(logits - logits.max())
         return float(powers[self.speech.last - 1] / powers.sum())
 
-    def _told(self, recording: Recording) -> Any:
+    def _result(self, recording: Recording) -> Any:
         """What `generate` gives."""
 
         def in_library(array: np.ndarray) -> Any:
@@ -357,6 +367,11 @@ class SpeechModel(EncoderDecoderModel):
             for row in recording.segments
         ]
         return {"sequences": in_library(padded), "segments": segments}
+
+
+def _told(given: dict[str, Any]) -> dict[str, Any]:
+    """What a call says, without what it leaves to a config."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _without_padding(text: np.ndarray, settings: Settings) -> np.ndarray:

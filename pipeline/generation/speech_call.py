@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,11 @@ class SpeechCall:
         """By which calls give them."""
         return {found.name for found in fields(SpeechCall)}
 
+    @staticmethod
+    def of_configs() -> set[str]:
+        """By which generation configs say some of them; a temperature of theirs is not asked."""
+        return SpeechCall.names() - {"temperature", "prompt_ids", "return_segments"}
+
     @property
     def temperatures(self) -> tuple[float, ...]:
         """Those at which a window's text is tried; 0 for the likeliest tokens."""
@@ -105,13 +111,11 @@ class SpeechCall:
 
     def check(self, tokens: SpeechTokens) -> None:
         """Raises `OptionError` if a value is out of range, or does not go with another."""
-        if not all(isinstance(found, (int, float)) and found >= 0 for found in self.temperatures) or (
-            not self.temperatures
-        ):
+        if not all(isinstance(found, Real) and found >= 0 for found in self.temperatures) or (not self.temperatures):
             raise OptionError(f"temperature: expected a number from 0, or a list of some, got {self.temperature!r}")
         for name in ("compression_ratio_threshold", "logprob_threshold", "no_speech_threshold"):
             found = getattr(self, name)
-            if found is not None and not isinstance(found, (int, float)):
+            if found is not None and not isinstance(found, Real):
                 raise OptionError(f"{name}: expected a number, got {found!r}")
         if self.return_timestamps and tokens.last is None:
             raise OptionError("return_timestamps: the model's generation_config has no no_timestamps_token_id: set it")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -127,6 +129,16 @@ def test_prompts_without_times_and_sounds_shorter_than_a_window(whisper):
     assert_same(whisper, features, attention_mask=torch.ones(2, WINDOW, dtype=torch.int64))
 
 
+def test_what_a_generation_config_says(whisper):
+    model, features, lm = whisper
+    config = copy.deepcopy(model.generation_config)
+    config.language, config.return_timestamps, config.max_new_tokens = "fr", True, 12
+    found = lm.generate(features, generation_config=config)
+    assert torch.equal(found, model.generate(features, generation_config=config))
+    assert torch.equal(found, lm.generate(features, language="fr", return_timestamps=True, max_new_tokens=12))
+    assert not torch.equal(found, lm.generate(features, generation_config=config, language="de"))
+
+
 def test_several_texts_of_a_sound_are_drawn(whisper, monkeypatch):
     monkeypatch.undo()
     _, features, lm = whisper
@@ -202,6 +214,10 @@ def test_a_time_at_the_begin_of_a_window_ends_no_loop():
         ({"features": SOUNDS[0]}, r"input_features: expected \[rows, 16, frames\], got \[16, 430\]"),
         ({"features": None}, "input_features: expected a tensor for all rows, got NoneType"),
         ({"features": SOUNDS, "attention_mask": MASK, "condition_on_prev_tokens": True}, "one row at a time, got 2"),
+        ({"decoder_input_ids": [[3, 41]] * 2}, r"decoder_input_ids: expected tokens for 1 rows, got \[2, 2\]"),
+        ({"num_return_sequences": "2"}, "num_return_sequences: expected a number from 1, got '2'"),
+        ({"return_dict_in_generate": True}, "return_dict_in_generate: is not there for Whisper"),
+        ({"generation_config": 3}, "generation_config: expected one of transformers' or a dictionary, got 3"),
         ({"temperature": "hot"}, "temperature: expected a number from 0, or a list of some, got 'hot'"),
         ({"temperature": ()}, r"temperature: expected a number from 0, or a list of some, got \(\)"),
         ({"logprob_threshold": "low"}, "logprob_threshold: expected a number, got 'low'"),
