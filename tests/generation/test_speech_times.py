@@ -89,18 +89,17 @@ def test_texts_have_times(whisper, settings):
         {"language": ["de", "fr"]},
         {"max_length": 20, "max_new_tokens": None},
         {"num_beams": 2},
-        {"compression_ratio_threshold": 0.7, "temperature": (0.0, 0.4, 0.9)},
+        {"compression_ratio_threshold": 1.1, "temperature": (0.0, 0.4, 0.9)},
         {"logprob_threshold": -0.2, "temperature": (0.0, 0.4, 0.9)},
-        {"logprob_threshold": -1.0, "no_speech_threshold": 0.01, "temperature": (0.0, 0.4)},
-        {"logprob_threshold": -0.1, "no_speech_threshold": 0.01, "temperature": (0.0, 0.4)},
+        {"logprob_threshold": -1.0, "no_speech_threshold": 3e-9, "temperature": (0.0, 0.4)},
+        {"logprob_threshold": -0.3, "no_speech_threshold": 3e-9, "temperature": 0.0},
     ],
     ids=str,
 )
 def test_long_sounds_are_heard_in_windows(whisper, settings):
-    two = assert_same(whisper, SOUNDS, attention_mask=MASK, return_timestamps=True, **settings)
-    assert two[0] > 3 and two[1] > 2
+    assert min(assert_same(whisper, SOUNDS, attention_mask=MASK, return_timestamps=True, **settings)) > 1
     if "language" not in settings:
-        assert assert_same(whisper, SOUNDS[:1], return_timestamps=True, **settings)[0] > 3
+        assert assert_same(whisper, SOUNDS[:1], return_timestamps=True, **settings)[0] > 1
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,12 @@ def test_long_sounds_are_heard_in_windows(whisper, settings):
         {"condition_on_prev_tokens": True, "prompt_ids": PROMPT},
         {"condition_on_prev_tokens": True, "prompt_ids": PROMPT, "prompt_condition_type": "all-segments"},
         {"condition_on_prev_tokens": True, "logprob_threshold": -0.3, "temperature": (0.0, 0.4, 0.9)},
-        {"condition_on_prev_tokens": True, "logprob_threshold": -0.1, "no_speech_threshold": 0.01, "temperature": 0.0},
+        {
+            "condition_on_prev_tokens": True,
+            "logprob_threshold": -0.3,
+            "no_speech_threshold": 3e-9,
+            "temperature": (0.0, 0.4),
+        },
     ],
     ids=lambda found: ", ".join(found),
 )
