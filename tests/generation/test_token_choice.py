@@ -11,7 +11,7 @@ from generation.small_models import VOCABULARY, eager, prompt, small_model
 import pipeline
 from pipeline import OptionError
 from pipeline.generation.settings import Settings
-from pipeline.generation.token_choice import TokenChoice
+from pipeline.generation.token_choice import TokenChoice, warped
 
 ROWS, BEGIN, END = 3, 6, 20
 
@@ -122,10 +122,26 @@ def test_probabilities_are_those_of_transformers(llama, settings):
         assert np.allclose(got, wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"top_k": 1}, {"top_p": 0.01}, {"min_p": 0.99}, {"typical_p": 0.01}, {"epsilon_cutoff": 0.9}, {"eta_cutoff": 0.9}],
+    ids=str,
+)
+@pytest.mark.parametrize("ends", [None, ENDS])
+def test_beams_that_are_drawn_have_tokens_to_go_on_with(llama, settings, ends):
+    settings = {"top_k": 0, "eos_token_id": ends, **settings}
+    text = torch.randint(2, 40, (ROWS, BEGIN), generator=torch.Generator().manual_seed(0))
+    scores = torch.log_softmax(torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(1)) * 3, -1)
+    expected = theirs(llama[0], BEGIN, torch.ones_like(text), {"do_sample": True, "num_beams": 2, **settings})
+    found = warped(scores.numpy(), Settings().but(**settings), 2 if ends is None else 3)
+    assert np.array_equal(found, expected(text, scores))
+    assert ((found > -np.inf).sum(-1) > 1).all()
+
+
 def test_scores_may_be_logarithms_of_probabilities(llama):
     text = torch.randint(2, 40, (ROWS, BEGIN), generator=torch.Generator().manual_seed(0))
     settings = {"renormalize_logits": True, "suppress_tokens": [3, 4]}
-    scores = torch.randn(ROWS, VOCABULARY)
+    scores = torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(1))
     expected = theirs(llama[0], BEGIN, torch.ones_like(text), settings)(text, scores)
     choice = TokenChoice(Settings().but(**settings), BEGIN, END, np.zeros(ROWS, np.int64))
     np.testing.assert_allclose(choice.kept(choice.processed(scores.numpy(), text.numpy())), expected, rtol=1e-5)
