@@ -11,9 +11,9 @@ from pipeline.errors import ArgumentError, OptionError
 from pipeline.generation.encoder_decoder import EncoderDecoderModel, SourcePrompt
 from pipeline.generation.inputs import rows_of
 from pipeline.generation.prompt import Prompt, integers
-from pipeline.generation.recording import Recording
 from pipeline.generation.settings import Settings, as_dictionary
 from pipeline.generation.speech_call import Likelihoods, SpeechCall
+from pipeline.generation.speech_recording import SpeechRecording
 from pipeline.generation.speech_times import TimeRules
 from pipeline.generation.speech_tokens import SpeechTokens
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
@@ -135,7 +135,7 @@ class SpeechModel(EncoderDecoderModel):
         rows = recording.active
         return *self._window(recording, rows, self._opening(recording, rows), temperature, None), recording.library
 
-    def _recording(self, input_ids: Any, attention_mask: Any, given: dict[str, Any]) -> Recording:
+    def _recording(self, input_ids: Any, attention_mask: Any, given: dict[str, Any]) -> SpeechRecording:
         """What is to be heard, of a call's arguments."""
         given, name = dict(given), self._main
         if name not in given:
@@ -187,7 +187,7 @@ class SpeechModel(EncoderDecoderModel):
             if attention_mask is not None:
                 sounds["attention_mask"] = np.repeat(integers("attention_mask", attention_mask), copies, 0)
         most = self.settings.of_call(others, library).max_length
-        return Recording(
+        return SpeechRecording(
             call=call,
             others=others,
             sounds=sounds,
@@ -215,7 +215,7 @@ class SpeechModel(EncoderDecoderModel):
             )
         return np.repeat(mask.sum(-1), copies)
 
-    def _begun_of(self, recording: Recording) -> np.ndarray:
+    def _begun_of(self, recording: SpeechRecording) -> np.ndarray:
         """What each row's texts begin with, int64[rows, count], as transformers chooses it."""
         if recording.begun is not None:
             return recording.begun
@@ -243,7 +243,7 @@ class SpeechModel(EncoderDecoderModel):
         recording.begun = np.concatenate([start, *(np.broadcast_to(column, (rows, 1)) for column in told)], 1)
         return recording.begun
 
-    def _heard(self, recording: Recording, start: np.ndarray) -> np.ndarray:
+    def _heard(self, recording: SpeechRecording, start: np.ndarray) -> np.ndarray:
         """The token of the language that is the likeliest in each row, int64[rows, 1]."""
         tokens = np.unique(list(self.speech.languages.values()))
         given = self._given(recording, list(range(len(start)))) | {"decoder_input_ids": start}
@@ -256,14 +256,14 @@ class SpeechModel(EncoderDecoderModel):
         of_rows = recording.first_logits[: recording.first_rows : settings.copies]
         return tokens[of_rows[:, tokens].argmax(1)][:, None]
 
-    def _given(self, recording: Recording, rows: list[int]) -> dict[str, Any]:
+    def _given(self, recording: SpeechRecording, rows: list[int]) -> dict[str, Any]:
         """A call of the next window of some rows, as `EncoderDecoderModel` takes it."""
         heard = recording.windows(rows, self.window)
         if recording.library is not None:
             heard = {name: converted(array, recording.library) for name, array in heard.items()}
         return recording.others | heard | {"num_return_sequences": 1, "do_sample": False}
 
-    def _opening(self, recording: Recording, rows: list[int]) -> tuple[np.ndarray, int]:
+    def _opening(self, recording: SpeechRecording, rows: list[int]) -> tuple[np.ndarray, int]:
         """What texts of the next window begin with, int64[rows, count], and how many tokens of it were heard before."""
         if recording.first_begun is not None:
             return recording.first_begun[rows], 0
@@ -272,7 +272,7 @@ class SpeechModel(EncoderDecoderModel):
 
     def _window(
         self,
-        recording: Recording,
+        recording: SpeechRecording,
         rows: list[int],
         opening: tuple[np.ndarray, int],
         temperature: float,
@@ -310,7 +310,7 @@ class SpeechModel(EncoderDecoderModel):
         known = prompt.known if isinstance(prompt, _SpeechPrompt) else None
         return super()._source_logits(prompt) if known is None else known
 
-    def _hear(self, recording: Recording, active: list[int], streamer: Any) -> None:
+    def _hear(self, recording: SpeechRecording, active: list[int], streamer: Any) -> None:
         """Hears the next window of rows, at one temperature after another until their texts are good enough."""
         call, left = recording.call, active
         begun, start = self._opening(recording, active)
@@ -349,7 +349,7 @@ class SpeechModel(EncoderDecoderModel):
         powers = np.exp(logits - logits.max())
         return float(powers[self.speech.last - 1] / powers.sum())
 
-    def _result(self, recording: Recording) -> Any:
+    def _result(self, recording: SpeechRecording) -> Any:
         """What `generate` gives."""
 
         def in_library(array: np.ndarray) -> Any:

@@ -14,7 +14,7 @@ from pipeline.runtime.call.array_library import ArrayLibrary
 
 
 @dataclass
-class Recording:
+class SpeechRecording:
     """The sounds of some rows.
 
     Attributes:
