@@ -28,6 +28,7 @@ class Beams:
     def __init__(self, prompt: Prompt, count: int, settings: Settings, draw: Draw):
         """Begins with a prompt in which each row stands `width` times, to which `count` tokens may come."""
         self._settings, self._width, self._draw, given = settings, settings.num_beams, draw, prompt.given
+        self._fewest = max(2, 1 + len(settings.eos_token_id))  # tokens of a text of which one ends none
         prompts, length = len(given) // self._width, given.shape[1]
         self._begin, self._length, self._end = length, length, length + count
         self._choice = TokenChoice.of(prompt, settings, count)
@@ -48,11 +49,11 @@ class Beams:
         known = self._open[..., : self._length].reshape(len(logits), -1)
         likely = self._choice.processed(log_softmax(logits), known)
         if self._settings.do_sample:
-            likely = warped(likely, self._settings, max(2, 1 + len(self._settings.eos_token_id)))
+            likely = warped(likely, self._settings, self._fewest)
         likely = self._choice.kept(likely)
         prompts, vocabulary = len(self._open), likely.shape[1]
         scores = (likely.reshape(prompts, self._width, vocabulary) + self._scores[:, :, None]).reshape(prompts, -1)
-        best = self._continuations(scores, max(2, 1 + len(self._settings.eos_token_id)) * self._width)
+        best = self._continuations(scores, self._fewest * self._width)
         found, sources, tokens = np.take_along_axis(scores, best, 1), best // vocabulary, best % vocabulary
         texts = np.take_along_axis(self._open, sources[:, :, None], 1)
         texts[:, :, self._length] = tokens

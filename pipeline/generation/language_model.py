@@ -243,7 +243,7 @@ class LanguageModel:
         for name, given in (drafts | parts).items():
             if given and not self.extends:
                 raise OptionError(f"{name}: is not there for {self.kind}: leave it out")
-            if given and name in drafts and settings.record() is not None and settings.keeps_steps:
+            if given and name in drafts and settings.keeps_steps:
                 raise OptionError(f"{name}: output_scores and output_logits are not there for drafts: leave it out")
             if given and name in drafts and not self.goes_back:
                 raise OptionError(f"{name}: is not there for models whose layers keep states: leave it out")
@@ -335,9 +335,7 @@ class LanguageModel:
         tokens = prompt.ids
         for number in range(count):
             with self._held(owner, takes=number == 0):
-                logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
-            if prompt.record is not None:
-                prompt.record.add_logits(logits)
+                logits = self._step_logits(prompt, tokens, number, settings)
             before = known[:, : length + number]
             likely = choice.probabilities(logits, before, times) if settings.do_sample else None
             tokens = choice.likeliest(logits, before) if likely is None else draw.tokens(likely)
@@ -406,10 +404,7 @@ class LanguageModel:
         if beams.is_done:
             return prompt.given[np.arange(rows) % settings.num_beams < settings.num_return_sequences]
         for number in range(count):
-            logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
-            if prompt.record is not None:
-                prompt.record.add_logits(logits)
-            tokens, sources = beams.advance(logits)
+            tokens, sources = beams.advance(self._step_logits(prompt, tokens, number, settings))
             if beams.is_done:
                 break
             self._cache.reorder(sources.tolist(), prompt.length + number)
@@ -425,6 +420,13 @@ class LanguageModel:
             elif self._owner is not owner:
                 raise PipelineError("this stream cannot go on: another call has taken the cache since")
             yield
+
+    def _step_logits(self, prompt: Prompt, tokens: np.ndarray, number: int, settings: Settings) -> np.ndarray:
+        """As `_logits`, of the rows that a caller gives, f32[rows, vocabulary]; they are kept if that is asked for."""
+        logits = as_numpy(self._logits(prompt, tokens, number, settings))[: len(prompt.given)]
+        if prompt.record is not None:
+            prompt.record.add_logits(logits)
+        return logits
 
     def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int, settings: Settings) -> Any:
         """The logits after step `number`, f32[batch, vocabulary]: the prompt is the first."""

@@ -143,10 +143,11 @@ class SpeechModel(EncoderDecoderModel):
         if input_ids is not None:
             given["decoder_input_ids"] = input_ids
         library = library_of(given[name])
-        config = as_dictionary(given.get("generation_config") or {})
+        of_call = given.get("generation_config")
+        config = {} if of_call is None else dict(as_dictionary(of_call))
         call = SpeechCall.of({name: config.get(name) for name in SpeechCall.of_configs()} | _told(given), self.speech)
         copies = self.settings.but(
-            do_sample=True, num_beams=1, num_return_sequences=given.get("num_return_sequences")
+            do_sample=True, num_beams=1, num_return_sequences=(config | _told(given)).get("num_return_sequences")
         ).num_return_sequences
         features = np.repeat(rows_of(name, given.pop(name)), copies, 0)
         rows, shape = len(features), self._inputs.shape(name)

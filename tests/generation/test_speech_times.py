@@ -141,6 +141,10 @@ def test_what_a_generation_config_says(whisper):
     assert torch.equal(found, model.generate(features, generation_config=config))
     assert torch.equal(found, lm.generate(features, language="fr", return_timestamps=True, max_new_tokens=12))
     assert not torch.equal(found, lm.generate(features, generation_config=config, language="de"))
+    plain = lm.generate(features, max_new_tokens=12)
+    assert torch.equal(plain, lm.generate(features, generation_config=None, max_new_tokens=12))
+    config.num_return_sequences = 2
+    assert torch.equal(lm.generate(features, generation_config=config), found.repeat_interleave(2, 0))
 
 
 def test_several_texts_of_a_sound_are_drawn(whisper, monkeypatch):
