@@ -182,6 +182,8 @@ class SpeechModel(EncoderDecoderModel):
         others = {
             key: value for key, value in given.items() if key not in _OF_RECORDINGS and key not in SpeechCall.names()
         }
+        if config:
+            others["generation_config"] = {key: value for key, value in config.items() if key not in _OF_RECORDINGS}
         sounds = {name: features}
         if "attention_mask" in self._inputs.names:
             sounds["attention_mask"] = np.ones((rows, features.shape[-1]), np.int64)
