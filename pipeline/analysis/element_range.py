@@ -30,6 +30,10 @@ class ElementRange:
         """Whether all numbers are in another range."""
         return least <= self.least and self.most <= most
 
+    def minus(self, other: ElementRange) -> ElementRange:
+        """The range of differences."""
+        return ElementRange(self.least - other.most, self.most - other.least)
+
 
 #: What numbers of four bits are, without a sign and with one.
 UNSIGNED_NIBBLE, SIGNED_NIBBLE = (0, 15), (-8, 7)
@@ -103,7 +107,7 @@ def range_of_op(op: ir.Operation, operand: Callable[[int], ElementRange]) -> Ele
 def _of_op(op: ir.Operation, operand: Callable[[int], ElementRange]) -> ElementRange:
     if op.name in (*_EXTENSIONS, *_ROUNDINGS):
         return operand(0)
-    if op.name == "arith.extui":
+    if op.name in ("arith.extui", "arith.uitofp"):
         inner = operand(0)
         return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
     if op.name == "math.absi":
@@ -131,7 +135,7 @@ def _of_pair(name: str, left: ElementRange, right: ElementRange) -> ElementRange
     if name == "arith.addi":
         return ElementRange(left.least + right.least, left.most + right.most)
     if name == "arith.subi":
-        return ElementRange(left.least - right.most, left.most - right.least)
+        return left.minus(right)
     shifts = right.least if right.least == right.most and left.least >= 0 else None
     return _ALL if shifts is None or left.most == float("inf") else ElementRange(0, int(left.most) >> int(shifts))
 

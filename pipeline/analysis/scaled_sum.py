@@ -56,6 +56,12 @@ class ScaledSum:
 
 def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
     """How to compute a sum of products with a dequantized factor; None for others, and if there is nothing to gain."""
+    found = dequantized_sum_of(view)
+    return found if found is not None and (found.steps or found.nibble is not None) else None
+
+
+def dequantized_sum_of(view: LinalgOp) -> ScaledSum | None:
+    """How to read a sum of products with a dequantized factor, which may have neither a scale nor a shift."""
     if len(view.outputs) != 1 or not isinstance(view.yielded[0].type, ir.F32Type) or not sums_products(view):
         return None
     added, nibble = added_value(view), nibble_of(view)
@@ -75,11 +81,10 @@ def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
             within = depth_of(other, view)
             if within > inner or (nibble is not None and not arguments_behind(other)):
                 break  # what is constant is in a table of all numbers of four bits
-            if op.name in _SHIFTS and not _is_for_few_rows(view, weight):
+            if op.name in _SHIFTS and not is_for_few_rows(view, weight):
                 break
             steps, depth, core = [op, *steps], max(depth, within), inside
-        if steps or nibble is not None:
-            return ScaledSum(data, core, tuple(steps), weight, depth, nibble, _entry(core, nibble, view))
+        return ScaledSum(data, core, tuple(steps), weight, depth, nibble, _entry(core, nibble, view))
     return None
 
 
@@ -89,7 +94,7 @@ def inputs_behind(value: ir.Value, view: LinalgOp) -> list[int]:
     return [number for number, argument in enumerate(view.body.arguments) if argument in arguments]
 
 
-def _is_for_few_rows(view: LinalgOp, weight: int) -> bool:
+def is_for_few_rows(view: LinalgOp, weight: int) -> bool:
     """Whether few rows of data share each element of a weight."""
     shared = [loop for loop in range(view.loops) if not view.reductions[loop]]
     sizes = [view.sizes[loop] for loop in shared if moves(view.maps[weight], loop) == "fixed"]

@@ -129,3 +129,20 @@ def test_command_lines_that_are_refused(argv: list[str], message: str, capsys: p
     with pytest.raises(SystemExit):
         run_main(argv)
     assert message in capsys.readouterr().err
+
+
+def test_models_in_16_bits(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their weights are rounded as those in f32 are; to bf16 there is nothing to round."""
+    assert run_main([str(net), "--sensitivity"]) == 0
+    wide = sections(capsys.readouterr().out)
+    net.write_text(
+        _NET.replace("requires_grad_(False), (torch.randn(5, 128),)", "bfloat16(), (torch.randn(5, 128).bfloat16(),)")
+    )
+    assert run_main([str(net), "--sensitivity"]) == 0
+    text = capsys.readouterr().out
+    found = sections(text)
+    assert "--precision=bf16: error" in text and found["--precision=bf16"] == {}
+    for option in ("--weights=int8", "--weights=int4"):
+        assert set(found[option]) == set(wide[option])
+        for name, error in found[option].items():
+            assert 0.8 * wide[option][name] < error < 1.2 * wide[option][name] + 0.01, (option, name)

@@ -130,3 +130,83 @@ func.func @seen_as_the_other(%x: memref<16xf16>, %y: memref<16xf16>) {
   }
   return
 }
+
+// -----
+
+// A weight of bytes that several rows share: the floats of two rows become a word of two bf16 in registers, and the scale
+// of a column is applied to its sum. The last of an odd number of terms has zeros beside it.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @bytes
+// CHECK-SAME: (%[[A:.*]]: memref<3x9xbf16>, %[[W:.*]]: memref<9x16xi8>, %[[S:.*]]: memref<16xf32>, %[[C:.*]]: memref<3x16xf32>)
+// CHECK: %[[SUMS:.*]]:3 = scf.for %[[K:[a-z0-9]+]] = %c0 to %c8 step %c2 iter_args(
+// CHECK: %[[ROW:.*]] = vector.load %[[W]][%[[K]], %c0] : memref<9x16xi8>, vector<16xi8>
+// CHECK: %[[FIRST:.*]] = arith.sitofp %[[ROW]] : vector<16xi8> to vector<16xf32>
+// CHECK: %[[NEXT:.*]] = vector.load %[[W]][%{{.*}}, %c0] : memref<9x16xi8>, vector<16xi8>
+// CHECK: %[[SECOND:.*]] = arith.sitofp %[[NEXT]] : vector<16xi8> to vector<16xf32>
+// CHECK: %[[LOW:.*]] = vector.bitcast %[[FIRST]] : vector<16xf32> to vector<16xi32>
+// CHECK: %[[HIGH:.*]] = vector.bitcast %[[SECOND]] : vector<16xf32> to vector<16xi32>
+// CHECK: %[[MOVED:.*]] = arith.shrui %[[LOW]], %{{.*}} : vector<16xi32>
+// CHECK: arith.ori %[[MOVED]], %[[HIGH]] : vector<16xi32>
+// CHECK-COUNT-3: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK: scf.yield
+// CHECK: %[[LAST:.*]] = vector.load %[[W]][%c8, %c0]
+// CHECK: arith.shrui
+// CHECK-NOT: arith.ori
+// CHECK-COUNT-3: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK: %[[SCALE:.*]] = vector.load %[[S]][%c0]
+// CHECK-COUNT-3: math.fma %{{.*}}, %[[SCALE]], %{{.*}}
+// PLAIN-LABEL: func.func @bytes
+// PLAIN-NOT: call_intrinsic
+func.func @bytes(%x: memref<3x9xbf16>, %w: memref<9x16xi8>, %s: memref<16xf32>, %y: memref<3x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : memref<3x9xbf16>, memref<9x16xi8>, memref<16xf32>) outs(%y : memref<3x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %c: f32, %o: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %h = arith.mulf %e, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: two rows alone, whose products take less time than what makes words of bytes; what bf16 has not exactly.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @not_in_words
+// CHECK-NOT: call_intrinsic
+// PLAIN-LABEL: func.func @not_in_words
+func.func @not_in_words(%few: memref<2x8xbf16>, %x: memref<3x8xbf16>, %w: memref<8x16xi8>, %y: memref<2x16xf32>, %z: memref<3x16xf32>) {
+  %third = arith.constant 0.3 : f32
+  linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%few, %w : memref<2x8xbf16>, memref<8x16xi8>) outs(%y : memref<2x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %o: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %h = arith.mulf %e, %f : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<3x8xbf16>, memref<8x16xi8>) outs(%z : memref<3x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %o: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.subf %f, %third : f32
+    %h = arith.mulf %e, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}

@@ -245,3 +245,56 @@ func.func @was_f16(%x: tensor<5x3xf16>, %w: tensor<1x3xf16>, %b: tensor<3x1xbf16
   %q = linalg.matmul ins(%xf, %bf : tensor<5x3xf32>, tensor<3x1xf32>) outs(%init : tensor<5x1xf32>) -> tensor<5x1xf32>
   return %r, %q : tensor<5x1xf32>, tensor<5x1xf32>
 }
+
+// -----
+
+// What a body dequantizes stays there, if bf16 has it as it is: the data alone is read as bf16.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @dequantized
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<5x8xbf16>, tensor<8x6xi8>, tensor<6xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xi8>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<2x8xf32>, tensor<8x6xi8>, tensor<6xf32>)
+// EXACT-LABEL: func.func @dequantized
+// EXACT: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xi8>, tensor<6xf32>)
+// OLD-LABEL: func.func @dequantized
+// OLD-NOT: bf16
+// KEEP-LABEL: func.func @dequantized
+// GPU-LABEL: func.func @dequantized
+func.func @dequantized(%x: tensor<5x8xf32>, %few: tensor<2x8xf32>, %w: tensor<8x6xi8>, %s: tensor<6xf32>, %init: tensor<5x6xf32>, %init2: tensor<2x6xf32>)
+    -> (tensor<5x6xf32>, tensor<5x6xf32>, tensor<2x6xf32>) {
+  // expected-remark @below {{passed: dot products of bf16 and dequantized factors, 1 operand rounded}}
+  %r = linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : tensor<5x8xf32>, tensor<8x6xi8>, tensor<6xf32>) outs(%init : tensor<5x6xf32>) {
+  ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  } -> tensor<5x6xf32>
+  %t = linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x8xf32>, tensor<8x6xi8>) outs(%init : tensor<5x6xf32>) {
+  ^bb0(%a: f32, %q: i8, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = math.sin %f : f32
+    %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  } -> tensor<5x6xf32>
+  %u = linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%few, %w, %s : tensor<2x8xf32>, tensor<8x6xi8>, tensor<6xf32>) outs(%init2 : tensor<2x6xf32>) {
+  ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  } -> tensor<2x6xf32>
+  return %r, %t, %u : tensor<5x6xf32>, tensor<5x6xf32>, tensor<2x6xf32>
+}

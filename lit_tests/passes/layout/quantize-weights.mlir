@@ -106,6 +106,7 @@ func.func @small(%x: tensor<3x4xf32>, %w: tensor<4x2xf32> {pipeline.weight = "w"
 // CHECK-LABEL: func.func @double
 // CHECK: linalg.matmul
 func.func @double(%x: tensor<3x16xf64>, %w: tensor<16x4xf64> {pipeline.weight = "w"}, %init: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  // expected-remark @below {{missed: its weight is not quantized: it is in f64}}
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf64>, tensor<16x4xf64>) outs(%init : tensor<3x4xf64>) -> tensor<3x4xf64>
   return %r : tensor<3x4xf64>
 }

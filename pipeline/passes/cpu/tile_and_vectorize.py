@@ -10,6 +10,7 @@ from pipeline.analysis.dot_product import DotProduct, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
+from pipeline.analysis.paired_sum import paired_sum_of
 from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
@@ -49,10 +50,12 @@ class TileAndVectorize(Pass):
     innermost dimension, as in a sum, has partial results in vectors instead, which are combined at the end of each row;
     elementwise ops that compute what it reads run in the same loop. What scales a group of a sum's terms, as where
     weights are dequantized, is applied to the sum of the group; numbers of four bits are looked up in a table of their
-    floats. Groups of scaled products of bytes are sums of integers, by dot products. With AMX, products of bf16 and of
-    bytes, of four rows and more, are added up in its tiles, if columns lie in groups. Edges are masked, or done element
-    by element where a mask would be dear or wrong. Copies to groups of two or four elements, as dot products read them,
-    interleave lines, or transpose words. Elementwise ops over small dims run over collapsed buffers. What has neither
+    floats. Products of bf16 and of what is dequantized to numbers that bf16 has are added up two at a time, by dot
+    products of bf16. Groups of scaled products of bytes are sums of integers, by dot products. With AMX, products of
+    bf16 and of bytes, of four rows and more, are added up in its tiles, if columns lie in groups. Edges are masked, or
+    done element by element where a mask would be dear or wrong. Copies to groups of two or four elements, as dot
+    products read them, interleave lines, or transpose words. Elementwise ops over small dims run over collapsed
+    buffers. What has neither
     form is left for convert-linalg-to-loops, with a remark.
     """
 
@@ -134,6 +137,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.scaled_dot_tile import ScaledDotEmitter
 
             return ScaledDotEmitter
+        if self._pairs(view, tile):
+            from pipeline.passes.cpu.microkernel.paired_tile import PairedEmitter
+
+            return PairedEmitter
         if scaled_sum_of(view) is not None:
             from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter
 
@@ -167,6 +174,11 @@ class TileAndVectorize(Pass):
         """Whether a dot product computes several steps of sums of groups that have a scale each."""
         found = scaled_dot_of(view) if not tile.folds and tile.lanes * 4 == self.vector_bytes else None
         return found is not None and found.dot.exists(self.bf16_dots, self.int8_dots)
+
+    def _pairs(self, view: LinalgOp, tile: TileSizes) -> bool:
+        """Whether a dot product of bf16 adds up two terms of a sum at a time, of which one factor is dequantized."""
+        fits = self.bf16_dots and not tile.folds and tile.lanes * 4 == self.vector_bytes
+        return fits and paired_sum_of(view) is not None
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""

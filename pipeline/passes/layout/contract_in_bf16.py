@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
@@ -9,9 +10,10 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.paired_sum import narrow_sum_of
 from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
-from pipeline.ir.linalg_op import LinalgOp, any_structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -23,7 +25,8 @@ class ContractInBf16(PatternPass):
 
     Processors that have dot products of bf16 take two steps of the sum at once, and half of the memory is read. Only
     operands of contractions are rounded, to the nearest bf16: sums, elementwise ops, norms and softmax stay in f32.
-    Depthwise convolutions, other short sums, and products with one column are left alone. With `f16`, operands that
+    Depthwise convolutions, other short sums, and products with one column are left alone. So are factors that bodies
+    dequantize, if bf16 has them as they are: the other factor alone is read as bf16. With `f16`, operands that
     were f16 are read as such, too: the tensor cores of GPUs take both.
     """
 
@@ -46,7 +49,7 @@ class ContractInBf16(PatternPass):
     def narrow(self, op: ir.Operation, weights: tuple[ConstExprs, ...]) -> bool:
         """matmul(extf(x), extf(w))   ->   matmul(x, w), and with round matmul(x, w)   ->   matmul(bf16(x), bf16(w))"""
         if not _is_contraction(op):
-            return False
+            return self._narrow_data(op)
         kinds = [narrow_type(value, self.f16) for value in _factors(op)]
         is_exact = kinds[0] is not None and kinds[0] == kinds[1]
         if not self.round and not is_exact:
@@ -61,7 +64,28 @@ class ContractInBf16(PatternPass):
         self.passed(op, f"dot products of {kind}, {rounded} operands rounded" if rounded else f"dot products of {kind}")
         with before(op):
             operands = [_narrowed(value, kind) for value in _factors(op)]
-        _take(op, operands)
+        _take(op, dict(enumerate(operands)))
+        return True
+
+    def _narrow_data(self, op: ir.Operation) -> bool:
+        """sum(extf(x) * w)   ->   sum(x * w), and with round sum(x * w)   ->   sum(bf16(x) * w), for w that bf16 has"""
+        view = structured(op)
+        found = None if view is None or not is_product(op) else narrow_sum_of(view)
+        if view is None or found is None or found.data not in list(view.body.arguments)[:2]:
+            return False
+        number = ir.BlockArgument(found.data).arg_number
+        value, kind = op.operands[number], ir.BF16Type.get()
+        is_exact = narrow_type(value) == kind
+        if not _is_f32(value) or not (is_exact or self.round):
+            return False
+        reason = self._why_not(op)
+        if reason is not None:
+            self.missed(op, f"computed in f32: {reason}")
+            return False
+        self.passed(op, "dot products of bf16 and dequantized factors" + ("" if is_exact else ", 1 operand rounded"))
+        with before(op):
+            narrowed = _narrowed(value, kind)
+        _take(op, {number: narrowed})
         return True
 
     def _kept(self, op: ir.Operation, weights: tuple[ConstExprs, ...]) -> str | None:
@@ -165,12 +189,12 @@ def _of_type(kind: ir.Type, element: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(ir.RankedTensorType(kind).shape, element)
 
 
-def _take(op: ir.Operation, operands: list[ir.Value]) -> None:
+def _take(op: ir.Operation, operands: Mapping[int, ir.Value]) -> None:
     """Has a contraction read other operands, whose elements its body extends."""
     view: LinalgOp | None = any_structured(op)
     assert view is not None
     block = view.body
-    for number, value in enumerate(operands):
+    for number, value in operands.items():
         op.operands[number] = value
         element = block.arguments[number]
         element.set_type(ir.RankedTensorType(value.type).element_type)

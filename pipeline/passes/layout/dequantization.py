@@ -28,7 +28,7 @@ _MOST_OPS = 100
 
 _SIMPLE = ("arith.", "math.")
 
-_WIDENING = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
+_WIDENING = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp", "arith.extf")
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class _SourceReader:
     def _is_source(self, value: ir.Value) -> bool:
         """Whether a tensor is read as it is."""
         if self._weights is not None:
-            return value in self._weights and not (_is_wide_integer(value) and _count(value) == self._count)
+            return value in self._weights and (_is_quantized(value) or _count(value) != self._count)
         return _is_quantized(value) or self.is_small(value)
 
     def _expression(self, view: LinalgOp, value: ir.Value, inputs: Sequence[Expression]) -> Expression:
@@ -340,12 +340,6 @@ def _is_known(value: ir.Value, view: LinalgOp) -> bool:
 
 def _is_quantized(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and is_quantized(value.type.element_type)
-
-
-def _is_wide_integer(value: ir.Value) -> bool:
-    """Whether a tensor has integers of more bits than quantized ones: they come from these, or become such."""
-    kind = value.type.element_type if isinstance(value.type, ir.RankedTensorType) else None
-    return isinstance(kind, ir.IntegerType) and not is_quantized(kind)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _is_exact(integer: Expression, sources: Sequence[Source]) -> bool:
         return False
     left, right = (_range(operand, sources) for operand in integer.operands)
     whole = range_of_type(integer.op.results[0].type)
-    difference = ElementRange(left.least - right.most, left.most - right.least)
+    difference = left.minus(right)
     exact = all(number.lies_in(-_EXACT, _EXACT) for number in (left, right, difference))
     return exact and difference.lies_in(whole.least, whole.most)
 

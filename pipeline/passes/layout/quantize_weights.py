@@ -9,7 +9,7 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.matrix_product import read_matrix_product
-from pipeline.ir.element_types import byte_size
+from pipeline.ir.element_types import byte_size, element_type
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, behind, build_generic, empty_like, iterator_types, replace
@@ -37,8 +37,9 @@ class QuantizeWeights(PatternPass):
 
     and a weight is (q - z) * scale: half of the error, or less, where most weights have one sign.
 
-    All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left or less; @prepare
-    quantizes once, and keeps no copy in floats.
+    All else stays in f32, in which products of 16 bits read their factors since widen-quantized-products. One row is
+    bound by the reading of the weight, of which a quarter is left or less; @prepare quantizes once, and keeps no copy
+    in floats.
 
     With `data`, what weights are multiplied with is rounded to 8 bits likewise, in each call, with a scale for each of
     its rows; contract-in-int8 makes products of bytes of that.
@@ -61,7 +62,7 @@ class QuantizeWeights(PatternPass):
     @pattern("linalg.*", outermost=True)
     def quantize(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }"""
-        product = read_matrix_product(op, ir.F32Type)
+        product = read_matrix_product(op, ir.F32Type, ir.F64Type)
         known = [number for number in (1, 0) if product is not None and product.operands[number] in weights]
         if product is None or len(known) != 1:
             return False
@@ -78,6 +79,8 @@ class QuantizeWeights(PatternPass):
 
     def _why_not(self, product: LinalgOp, number: int, weights: ConstExprs) -> str | None:
         """Why a weight stays as it is; None if it is to be quantized."""
+        if isinstance(element_type(product.operands[number]), ir.F64Type):
+            return "it is in f64"
         kept = kept_weight(product.operands[number], weights, self.keep)
         if kept is not None:
             return f"'{kept}' is to be kept"

@@ -10,12 +10,12 @@ from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir, walk_where
-from pipeline.passes.layout.dequantization import Read, read_known
+from pipeline.passes.layout.dequantization import Compute, Expression, Read, read_known
 
 
 @dataclass(frozen=True)
 class WeightProduct:
-    """A weight that a matrix product in f32 multiplies data with.
+    """A weight that a matrix product multiplies data with, both in f32 or 16 bits.
 
     Attributes:
         name: that of the weight.
@@ -31,7 +31,7 @@ def weight_products(main: ir.Operation) -> list[WeightProduct]:
     weights, arguments = ConstExprs(main), set(weight_arguments(main))
     found: dict[WeightProduct, None] = {}
     for op in walk_where(main, lambda op: op.name.startswith("linalg."), in_bodies=False):
-        product = read_matrix_product(op, ir.F32Type)
+        product = read_matrix_product(op, ir.F32Type, ir.BF16Type, ir.F16Type)
         known = [] if product is None else [number for number in range(2) if product.operands[number] in weights]
         read = _read(product, known[0], arguments) if product is not None and len(known) == 1 else None
         if read is not None:
@@ -41,7 +41,7 @@ def weight_products(main: ir.Operation) -> list[WeightProduct]:
 
 def _read(product: LinalgOp, number: int, arguments: set[ir.Value]) -> WeightProduct | None:
     read = read_known(product.operands[number], None, product.maps[number])
-    if read is None or not isinstance(read.element, Read) or len(read.sources) != 1:
+    if read is None or not _is_moved(read.element) or len(read.sources) != 1:
         return None
     (source,) = read.sources
     if source.value not in arguments or not source.lies_along_loops:
@@ -50,3 +50,10 @@ def _read(product: LinalgOp, number: int, arguments: set[ir.Value]) -> WeightPro
     return WeightProduct(
         weight_name(source.value), tuple(loops.index(loop) for loop in product.summed if loop in loops)
     )
+
+
+def _is_moved(element: Expression) -> bool:
+    """Whether an element is one of a source, in the same type or a wider one."""
+    while isinstance(element, Compute) and element.op.name == "arith.extf":
+        (element,) = element.operands
+    return isinstance(element, Read)

@@ -28,7 +28,9 @@ class CpuTarget(Target):
         self.runs_here = why_foreign(self.isa.machine, self.isa.cpu, self.isa.required) is None
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         self.quantized = f"""
-            func.func(narrow-unpacked-weights), cse, order-weight-groups,
+            func.func(narrow-unpacked-weights), cse,
+            widen-quantized-products{{weights={_word(form.weight_bits != PLAIN.weight_bits)}}},
+            order-weight-groups,
             {_quantization(form)}
             contract-in-int8{{dots={self.isa.int8_dots}}},
             fuse-dequantization,

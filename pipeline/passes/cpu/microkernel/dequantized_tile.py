@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -184,14 +185,18 @@ class DequantizedTile(FactorTile):
 class DequantizedEmitter(NestEmitter):
     """Writes the loops of one op whose body is out + data * (core * scale + shift).
 
+    Attributes:
+        read: how a body of that form is read.
+
     The innermost loops sum up data * core; scale and shift, which are the same for a group of terms, are applied to the
     sum of the group. Nibbles that lie in words are looked up in a table.
     """
 
     tile_type = DequantizedTile
+    read: ClassVar[Callable[[LinalgOp], ScaledSum | None]] = staticmethod(scaled_sum_of)
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
-        found = scaled_sum_of(view)
+        found = self.read(view)
         assert found is not None
         self._sum = found
         super().__init__(view, tile, fma, context)
