@@ -150,3 +150,27 @@ class BranchReturnsWhatItWritesTo(nn.Module):
             a.view(-1)[0] += 1
         a.mul_(0.5).floor_()
         return a
+
+
+@case(SCRIPTED, *((numbers(3, 4, shift=shift), numbers(3, 4, seed=1)) for shift in (-3, 0, 3)))
+class BranchesInALoopHandOnOneTensorOrTwo(nn.Module):
+    """What a round goes on with is one tensor behind a branch, and two where the loop is left."""
+
+    def forward(self, x, y):
+        b = y + 1
+        c = x - y
+        k = torch.zeros(())
+        while bool(c.max() > b.min() + 1) and bool(k < 3):
+            if bool((b < 0).any()):
+                if bool((c < -2).any()):
+                    break
+            else:
+                c = (b.abs() - x.sum()).clamp(-8, 8)
+                b.mul_(0.5).floor_()
+            b.copy_(c)
+            k = k + 1
+            b = b.clamp(-8, 8)
+            c = c.clamp(-8, 8)
+        b = (c + 1.25).clamp(-8, 8)
+        c[-1:].neg_()
+        return b, c

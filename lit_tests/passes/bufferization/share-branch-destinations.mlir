@@ -185,3 +185,24 @@ func.func @handed_on_twice(%c: i1, %x: tensor<8xf32>, %y: tensor<8xf32>) -> (ten
   }
   return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// One branch hands on a tensor twice, the other one two tensors: these would have to lie in the same memory.
+
+// CHECK-LABEL: func.func @torn
+// CHECK: %[[M:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: %[[T:.*]] = bufferization.to_tensor %[[M]]
+// CHECK: scf.if
+// CHECK: %[[B:.*]] = bufferization.materialize_in_destination %{{.*}} in %[[T]]
+// CHECK: scf.yield %{{.*}}, %[[B]]
+// CHECK: else
+// CHECK: %[[TWICE:.*]] = bufferization.materialize_in_destination %[[X:.*]] in %[[T]]
+// CHECK: scf.yield %[[X]], %[[TWICE]]
+func.func @torn(%c: i1, %x: tensor<8xf32>, %a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // expected-remark @below {{passed: both branches write to the same memory, both copies}}
+  %r:2 = scf.if %c -> (tensor<8xf32>, tensor<8xf32>) {
+    scf.yield %a, %b : tensor<8xf32>, tensor<8xf32>
+  } else {
+    scf.yield %x, %x : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}

@@ -20,7 +20,8 @@ class ShareBranchDestinations(Pass):
 
     So that neither branch allocates, and a result of the function is written where the caller wants it. A branch that
     hands on a tensor from outside copies it there, if the result leaves a function or a loop, where it would be copied
-    anyway, or is small. Runs on kernels in destination-passing style, before bufferization.
+    anyway, or is small; or if one branch hands on two tensors where the other hands on one twice. Runs on kernels in
+    destination-passing style, before bufferization.
     """
 
     name: ClassVar[str] = "share-branch-destinations"
@@ -43,12 +44,14 @@ class ShareBranchDestinations(Pass):
         ends = [terminator(region.blocks[0]) for region in branch.regions]
         places = [_usable(end, result.result_number, kind, branch) for end in ends]
         missing = [place is None for place in places]
-        if all(missing):
+        is_torn = _is_torn(ends, result.result_number)
+        if all(missing) and not is_torn:
             return
-        if any(missing) and not _is_copied_anyway(result) and (byte_size(kind) or 0) > self.copy:
+        if any(missing) and not is_torn and not _is_copied_anyway(result) and (byte_size(kind) or 0) > self.copy:
             self.missed(branch, f"one branch hands on a tensor, and copying it moves {byte_size(kind)} bytes")
             return
-        self.passed(branch, "both branches write to the same memory" + (", one a copy" if any(missing) else ""))
+        copies = ["", ", one a copy", ", both copies"][sum(missing)]
+        self.passed(branch, f"both branches write to the same memory{copies}")
         with before(branch):
             memory = memref.AllocOp(ir.MemRefType.get(kind.shape, kind.element_type), [], []).result
             target = bufferization.ToTensorOp(kind, memory, restrict=True, writable=True).result
@@ -78,6 +81,19 @@ def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: i
     while parent is not None and parent.operation != branch:
         parent = parent.operation.parent
     return place if parent is not None else None
+
+
+def _is_torn(ends: list[ir.Operation], number: int) -> bool:
+    """Whether one branch hands on one tensor as this result and one in front of it, and the other branch two.
+
+    These would have to lie in the same memory, which bufferization finds out when both have been written to.
+    """
+    same = [
+        {other for other in range(number) if seen_through(end.operands[other], VIEWS) == seen_through(mine, VIEWS)}
+        for end in ends
+        for mine in [end.operands[number]]
+    ]
+    return same[0] != same[1]
 
 
 def _is_copied_anyway(result: ir.OpResult) -> bool:
