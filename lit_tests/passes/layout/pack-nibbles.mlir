@@ -124,3 +124,37 @@ func.func @odd(%x: tensor<5x7xf32>, %w: tensor<7x4xi8> {pipeline.weight = "w"}, 
   } -> tensor<5x4xf32>
   return %r : tensor<5x4xf32>
 }
+
+// -----
+
+// A part of a weight, of which a loop takes one in each round: all of it is packed in front of the loop.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// CHECK-LABEL: func.func @part
+// CHECK-SAME: (%{{.*}}: tensor<5x8xf32>, %{{.*}}: tensor<3x8x4xi8> {{{.*}}}, %{{.*}}: tensor<5x4xf32>, %[[I:.*]]: index)
+// CHECK: %[[PACKED:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<3x4x4xi8>)
+// CHECK: %[[PART:.*]] = tensor.extract_slice %[[PACKED]][%[[I]], 0, 0] [1, 4, 4] [1, 1, 1] : tensor<3x4x4xi8> to tensor<4x4xi8>
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[PART]] : tensor<5x4x2xf32>, tensor<4x4xi8>)
+func.func @part(%x: tensor<5x8xf32>, %w: tensor<3x8x4xi8> {pipeline.weight = "w"}, %y: tensor<5x4xf32>, %i: index) -> tensor<5x4xf32> {
+  %e = tensor.empty() : tensor<3x8x4xi8>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%w : tensor<3x8x4xi8>) outs(%e : tensor<3x8x4xi8>) {
+  ^bb0(%a: i8, %o: i8):
+    %mask = arith.constant 15 : i8
+    %b = arith.andi %a, %mask : i8
+    linalg.yield %b : i8
+  } -> tensor<3x8x4xi8>
+  %part = tensor.extract_slice %q[%i, 0, 0] [1, 8, 4] [1, 1, 1] : tensor<3x8x4xi8> to tensor<8x4xi8>
+  // expected-remark @below {{passed: reads its weight of 4 bits two to a byte}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %part : tensor<5x8xf32>, tensor<8x4xi8>) outs(%y : tensor<5x4xf32>) {
+  ^bb0(%a: f32, %b: i8, %o: f32):
+    %f = arith.sitofp %b : i8 to f32
+    %h = arith.mulf %a, %f : f32
+    %g = arith.addf %o, %h : f32
+    linalg.yield %g : f32
+  } -> tensor<5x4xf32>
+  return %r : tensor<5x4xf32>
+}

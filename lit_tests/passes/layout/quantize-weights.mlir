@@ -110,3 +110,66 @@ func.func @double(%x: tensor<3x16xf64>, %w: tensor<16x4xf64> {pipeline.weight = 
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf64>, tensor<16x4xf64>) outs(%init : tensor<3x4xf64>) -> tensor<3x4xf64>
   return %r : tensor<3x4xf64>
 }
+
+// -----
+
+// A weight of which a loop takes one part at a time: all of it is rounded in front of the loop, with the columns
+// innermost, and what was transposed in each round no longer is. Its data stays in f32.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#r = affine_map<(m, n, k) -> (m, n)>
+#t = affine_map<(d0, d1) -> (d1, d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @experts
+// CHECK-SAME: (%[[X:.*]]: tensor<?x16xf32>, %[[W:.*]]: tensor<6x4x16xf32>
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[W]] : tensor<6x4x16xf32>) outs(%{{.*}} : tensor<6x16x4xf32>)
+// CHECK: %[[SCALES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<6x4xf32>)
+// CHECK: %[[Q:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<6x16x4xi8>)
+// CHECK: scf.for %[[I:[a-z0-9]+]] =
+// CHECK-DAG: %[[PART:.*]] = tensor.extract_slice %[[Q]][%[[I]], 0, 0] [1, 16, 4] [1, 1, 1] : tensor<6x16x4xi8> to tensor<16x4xi8>
+// CHECK-DAG: %[[SCALE:.*]] = tensor.extract_slice %{{.*}}[%[[I]], 0] [1, 4] [1, 1] : tensor<6x4xf32> to tensor<4xf32>
+// CHECK-NOT: transpose
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[PART]], %[[SCALE]] : tensor<?x16xf32>, tensor<16x4xi8>, tensor<4xf32>)
+// DATA-LABEL: func.func @experts
+// DATA: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<?x16xf32>, tensor<16x4xi8>, tensor<4xf32>)
+// GROUP-LABEL: func.func @experts
+// GROUP: %[[GROUPS:.*]] = tensor.extract_slice %{{.*}}[%{{.*}}, 0, 0, 0] [1, 2, 8, 4] [1, 1, 1, 1] : tensor<6x2x8x4xi8> to tensor<2x8x4xi8>
+// GROUP: linalg.generic {{.*}} ins(%{{.*}}, %[[GROUPS]], %{{.*}} : tensor<?x2x8xf32>, tensor<2x8x4xi8>, tensor<2x4xf32>)
+// KEEP-LABEL: func.func @experts
+// KEEP-NOT: i8
+func.func @experts(%x: tensor<?x16xf32>, %w: tensor<6x4x16xf32> {pipeline.weight = "w"}, %init: tensor<?x4xf32>, %from: index, %to: index) -> tensor<?x4xf32> {
+  %one = arith.constant 1 : index
+  %r = scf.for %i = %from to %to step %one iter_args(%old = %init) -> (tensor<?x4xf32>) {
+    %part = tensor.extract_slice %w[%i, 0, 0] [1, 4, 16] [1, 1, 1] : tensor<6x4x16xf32> to tensor<4x16xf32>
+    %e = tensor.empty() : tensor<16x4xf32>
+    %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%part : tensor<4x16xf32>) outs(%e : tensor<16x4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      linalg.yield %a : f32
+    } -> tensor<16x4xf32>
+    // expected-remark @below {{passed: reads its weight as bytes, all of a column with one scale}}
+    %p = linalg.generic {indexing_maps = [#x, #w, #r], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %t : tensor<?x16xf32>, tensor<16x4xf32>) outs(%old : tensor<?x4xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %m = arith.mulf %a, %b : f32
+      %s = arith.addf %o, %m : f32
+      linalg.yield %s : f32
+    } -> tensor<?x4xf32>
+    scf.yield %p : tensor<?x4xf32>
+  }
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
+// Must not: two places of a weight, which is read as a window of it.
+
+// CHECK-LABEL: func.func @window
+// CHECK-NOT: i8
+func.func @window(%x: tensor<3x16xf32>, %w: tensor<64x4xf32> {pipeline.weight = "w"}, %init: tensor<3x4xf32>, %at: index) -> tensor<3x4xf32> {
+  %part = tensor.extract_slice %w[%at, 0] [16, 4] [1, 1] : tensor<64x4xf32> to tensor<16x4xf32>
+  %r = linalg.matmul ins(%x, %part : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}

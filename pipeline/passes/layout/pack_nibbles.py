@@ -10,10 +10,13 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.element_range import UNSIGNED_NIBBLE, has_four_bits, range_of
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.product_body import added_value, dequantized_input, product_of_integers
+from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import BITS, HALVES, MASK, half_of
 from pipeline.ir.rewriting import before, behind, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import arith, defining_op, ir, tensor
+from pipeline.passes.layout.dequantization import Source
+from pipeline.passes.layout.read_weights import ReadWeight, read_weight
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -43,10 +46,12 @@ class PackNibbles(PatternPass):
     def pack(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """generic(x, q) { out + x * float(q) }   ->   generic(x, packed) { out + x * float(half of packed) }"""
         view = structured(op)
-        number = _quantized_weight(view, weights) if view is not None else None
-        if view is None or number is None:
+        found = _quantized_weight(view, weights) if view is not None else None
+        if view is None or found is None:
             return False
-        if not has_four_bits(view.operands[number]):
+        number, weight = found
+        whole = weight.source.value
+        if not has_four_bits(whole):
             return False
         sums = [loop for loop in view.loops_read(number) if view.reductions[loop]]
         size = view.sizes[sums[-1]] if sums else None
@@ -54,24 +59,27 @@ class PackNibbles(PatternPass):
             self.missed(op, f"its weight of {BITS} bits stays in bytes: the length of its sum, {size}, is not even")
             return False
         self.passed(op, f"reads its weight of {BITS} bits two to a byte")
-        offset = 0 if range_of(view.operands[number]).lies_in(*UNSIGNED_NIBBLE) else _OFFSET
-        with behind(view.operands[number]):
-            packed = _packed(view.operands[number], view.loops_read(number).index(sums[-1]), offset)
+        offset = 0 if range_of(whole).lies_in(*UNSIGNED_NIBBLE) else _OFFSET
+        with behind(whole):
+            dim = weight.source.places.index(ir.AffineDimExpr.get(sums[-1]))
+            packed = Source(_packed(whole, dim, offset), weight.source.places)
+        with before(op):
+            part = weight.part(packed, view.loops).value
         split = SplitLoops(view, Splits({sums[-1]: (size // HALVES, HALVES)})).run()
-        _read_packed(split, number, packed, sums[-1] + 1, offset)
+        _read_packed(split, number, part, sums[-1] + 1, offset)
         return True
 
 
-def _quantized_weight(view: LinalgOp, weights: ConstExprs) -> int | None:
-    """Which factor of a product is a weight of bytes that is read along loops alone."""
+def _quantized_weight(view: LinalgOp, weights: ConstExprs) -> tuple[int, ReadWeight] | None:
+    """Which factor of a product is a weight of bytes, or a part of one, that is read along loops alone; and that."""
     if view.inputs < 2 or not is_product(view.op):
         return None
     for number in (1, 0):
-        value = view.operands[number]
-        is_bytes = str(ir.ShapedType(value.type).element_type) == "i8"
+        is_bytes = str(element_type(view.operands[number])) == "i8"
         alone = len(view.loops_read(number)) == len(view.maps[number].results)
-        if is_bytes and alone and value in weights and _is_dequantized(view, number):
-            return number
+        weight = read_weight(view, number, weights) if is_bytes and alone and _is_dequantized(view, number) else None
+        if weight is not None and not weight.is_moved:
+            return number, weight
     return None
 
 

@@ -16,6 +16,7 @@ from pipeline.ir.rewriting import before, behind, build_generic, empty_like, ite
 from pipeline.mlir import arith, ir, math, tensor
 from pipeline.passes.layout.dequantization import Source, columns_last
 from pipeline.passes.layout.quantized_rows import extremes_along, largest_along, rounded_by_rows
+from pipeline.passes.layout.read_weights import ReadWeight, read_weight
 from pipeline.passes.layout.reshaped_places import Places
 from pipeline.passes.layout.rounding_steps import as_float, clamped, scales_between, scales_of, zero_points_of
 from pipeline.passes.tensor.loop_splitting import SplitLoops
@@ -42,7 +43,8 @@ class QuantizeWeights(PatternPass):
     in floats.
 
     With `data`, what weights are multiplied with is rounded to 8 bits likewise, in each call, with a scale for each of
-    its rows; contract-in-int8 makes products of bytes of that.
+    its rows; contract-in-int8 makes products of bytes of that. Weights of which a loop takes one part at a time, as
+    layers of experts do, lie in no panels, which products of bytes need: their data stays in f32.
     """
 
     name: ClassVar[str] = "quantize-weights"
@@ -61,30 +63,35 @@ class QuantizeWeights(PatternPass):
 
     @pattern("linalg.*", outermost=True)
     def quantize(self, op: ir.Operation, weights: ConstExprs) -> bool:
-        """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }"""
+        """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }; for w[i] with q[i] and scale[i]"""
         product = read_matrix_product(op, ir.F32Type, ir.F64Type)
-        known = [number for number in (1, 0) if product is not None and product.operands[number] in weights]
-        if product is None or len(known) != 1:
+        if product is None:
             return False
-        reason = self._why_not(product, known[0], weights)
+        found = {number: read_weight(product, number, weights) for number in (1, 0)}
+        known = [(number, weight) for number, weight in found.items() if weight is not None]
+        if len(known) != 1:
+            return False
+        ((number, weight),) = known
+        reason = self._why_not(product, weight, weights)
         if reason is not None:
             self.missed(op, f"its weight is not quantized: {reason}")
             return False
         kind = "bytes" if self.bits == 8 else f"integers of {self.bits} bits"
         shared = "one scale and zero point" if self.zero_points else "one scale"
-        also = ", and its data as bytes" if self.data else ""
+        also = ", and its data as bytes" if self.data and weight.index is None else ""
         self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with {shared}{also}")
-        self._rewrite(product, known[0])
+        self._rewrite(product, number, weight)
         return True
 
-    def _why_not(self, product: LinalgOp, number: int, weights: ConstExprs) -> str | None:
+    def _why_not(self, product: LinalgOp, weight: ReadWeight, weights: ConstExprs) -> str | None:
         """Why a weight stays as it is; None if it is to be quantized."""
-        if isinstance(element_type(product.operands[number]), ir.F64Type):
+        whole = weight.source.value
+        if isinstance(element_type(whole), ir.F64Type):
             return "it is in f64"
-        kept = kept_weight(product.operands[number], weights, self.keep)
+        kept = kept_weight(whole, weights, self.keep)
         if kept is not None:
             return f"'{kept}' is to be kept"
-        size = byte_size(product.operands[number].type) or 0
+        size = byte_size(whole.type) or 0
         if size < self.least_bytes:
             return f"it has {size} bytes, fewer than {self.least_bytes}"
         length = product.sizes[product.summed[-1]]
@@ -92,14 +99,18 @@ class QuantizeWeights(PatternPass):
             return f"groups of {self.group} do not divide its {length} rows"
         return None
 
-    def _rewrite(self, product: LinalgOp, number: int) -> None:
-        weight = product.operands[number]
-        indexing, column = product.maps[number], product.maps[2].results[len(product.maps[2].results) - 1]
-        with behind(weight):
-            source = columns_last(Source(weight, tuple(indexing.results)), column)
-            steps = self._steps(source, product)
-            quantized = self._quantized(source, steps, product.loops)
-        if self.data:
+    def _rewrite(self, product: LinalgOp, number: int, weight: ReadWeight) -> None:
+        column = product.maps[2].results[len(product.maps[2].results) - 1]
+        loops = product.loops + (weight.index is not None)
+        with behind(weight.source.value):
+            source = columns_last(weight.widened(), column)
+            steps = self._steps(source, product, loops)
+            whole = [self._quantized(source, steps, loops), *steps]
+        with before(product.op):
+            quantized, *steps = [weight.part(each, product.loops) for each in whole]
+            if self.group and weight.index is not None:
+                quantized = self._part_in_groups(whole[0], quantized, weight, product)
+        if self.data and weight.index is None:
             self._multiply_rounded(product, number, quantized, steps)
             return
         with before(product.op):
@@ -111,6 +122,19 @@ class QuantizeWeights(PatternPass):
             view = structured(made)
             assert view is not None and length is not None
             SplitLoops(view, Splits({loop: (length // self.group, self.group)})).run()
+
+    def _part_in_groups(self, whole: Source, part: Source, weight: ReadWeight, product: LinalgOp) -> Source:
+        """A part of a weight, taken of its groups: in front of what a loop takes, nothing has to be split then."""
+        summed = ir.AffineDimExpr.get(product.summed[-1])
+        dim, kept = whole.places.index(summed), part.places.index(summed)
+        with behind(whole.value):
+            groups = _grouped(whole.value, dim, self.group)
+        places = (*whole.places[:dim], summed, summed, *whole.places[dim + 1 :])
+        taken = weight.part(Source(groups, places), product.loops)
+        rank = len(part.places)
+        joined = [[at + (at > kept)] for at in range(rank)]
+        joined[kept] = [kept, kept + 1]
+        return Source(tensor.CollapseShapeOp(part.value.type, taken.value, joined).result, part.places)
 
     def _multiply_rounded(self, product: LinalgOp, number: int, quantized: Source, steps: Sequence[Source]) -> None:
         """matmul(x, w)   ->   matmul(dequantize(quantize(x)), dequantize(q, scale, zero))"""
@@ -130,8 +154,8 @@ class QuantizeWeights(PatternPass):
             )
         replace(product.op, list(made.results))
 
-    def _steps(self, source: Source, product: LinalgOp) -> list[Source]:
-        """The scales of a weight, for each column or group; and the zero points, if there are such."""
+    def _steps(self, source: Source, product: LinalgOp, loops: int) -> list[Source]:
+        """The scales of a weight that is read along `loops`, for each column or group; and zero points, if wanted."""
         summed = [loop_of(place) in product.summed for place in source.places]
         value, places = source.value, list(source.places)
         if self.group:
@@ -141,7 +165,7 @@ class QuantizeWeights(PatternPass):
             places = [*places[:dim], group, places[dim], *places[dim + 1 :]]
             summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
         kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
-        at = tuple(ir.AffineMap.get(product.loops, 0, kept).results)
+        at = tuple(ir.AffineMap.get(loops, 0, kept).results)
         if not self.zero_points:
             return [Source(scales_of(largest_along(value, summed), self.bits), at)]
         least, most = extremes_along(value, summed)

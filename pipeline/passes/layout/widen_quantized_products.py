@@ -13,6 +13,7 @@ from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, ir
 from pipeline.passes.layout.dequantization import has_as_many_elements, has_quantized_tensors, read_known
+from pipeline.passes.layout.read_weights import read_weight
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -53,7 +54,7 @@ class WidenQuantizedProducts(PatternPass):
     def _is_quantized(self, product: LinalgOp, number: int, weights: ConstExprs) -> bool:
         """Whether a factor comes from as many small integers, or is a weight that is to become such."""
         value = product.operands[number]
-        if self.weights and value in weights:
+        if self.weights and read_weight(product, number, weights) is not None:
             return True
         read = read_known(value, None, product.maps[number])
         sources = () if read is None else read.sources
