@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class DequantizedTile(FactorTile):
         zero = zeros(ir.VectorType.get([self.stage.tile.lanes], ir.F32Type.get()))
         return [zero] * (len(self.places) + len(self.data_places))
 
-    def add(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
+    def add_terms(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums plus the products at some places.
 
         Where vectors of a row read weights of their own, one is done with before the next one is loaded.
@@ -76,7 +75,7 @@ class DequantizedTile(FactorTile):
     def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value], given: object = None) -> list[ir.Value]:
         """See `RegisterTile.compute`: the sums plus the products of one place."""
         self.prefetch(at, 1)
-        return self.add([Term(at)], accumulators)
+        return self.add_terms([Term(at)], accumulators)
 
     def scaled(self, at: dict[int, ir.Value], totals: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         """Totals plus what sums are with their scales and shifts."""
@@ -185,21 +184,22 @@ class DequantizedTile(FactorTile):
 class DequantizedEmitter(NestEmitter):
     """Writes the loops of one op whose body is out + data * (core * scale + shift).
 
-    Attributes:
-        read: how a body of that form is read.
-
     The innermost loops sum up data * core; scale and shift, which are the same for a group of terms, are applied to the
     sum of the group. Nibbles that lie in words are looked up in a table.
     """
 
     tile_type = DequantizedTile
-    read: ClassVar[Callable[[LinalgOp], ScaledSum | None]] = staticmethod(scaled_sum_of)
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
         found = self.read(view)
         assert found is not None
         self._sum = found
         super().__init__(view, tile, fma, context)
+
+    @staticmethod
+    def read(view: LinalgOp) -> ScaledSum | None:
+        """The sum that the op is."""
+        return scaled_sum_of(view)
 
     def reduction(
         self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
@@ -224,7 +224,7 @@ class DequantizedEmitter(NestEmitter):
             with ir.InsertionPoint(loop.body):
                 inner = {**at, bytes_: loop.induction_variable}
                 terms = registers.words(inner, bytes_, halves) if in_words else registers.halves(inner, halves)
-                scf.YieldOp(registers.add(terms, list(loop.inner_iter_args)))
+                scf.YieldOp(registers.add_terms(terms, list(loop.inner_iter_args)))
             return list(loop.results)
 
         return self.in_blocks(depth, self.size(bytes_), values, run, step)

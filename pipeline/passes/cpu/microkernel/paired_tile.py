@@ -9,6 +9,7 @@ from pipeline.analysis.dot_product import BF16_PAIRS, DotProduct
 from pipeline.analysis.paired_sum import narrow_data, paired_sum_of
 from pipeline.analysis.scaled_sum import ScaledSum
 from pipeline.ir.constants import as_index
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
 from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter, DequantizedTile
@@ -46,10 +47,10 @@ class PairedTile(DequantizedTile, GroupTile):
         assert found is not None
         return found
 
-    def add(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
+    def add_terms(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums plus the products at some places, of which each two follow each other along the innermost sum."""
         if self.stage.tile.lanes == 1:
-            return super().add(terms, sums)
+            return super().add_terms(terms, sums)
         results = list(sums)
         for first in range(0, len(terms), _PAIR):
             results = self._add_pair(terms[first : first + _PAIR], results)
@@ -101,7 +102,11 @@ class PairedEmitter(DequantizedEmitter):
     """
 
     tile_type = PairedTile
-    read = staticmethod(paired_sum_of)
+
+    @staticmethod
+    def read(view: LinalgOp) -> ScaledSum | None:
+        """See `DequantizedEmitter.read`."""
+        return paired_sum_of(view)
 
     def _unscaled(
         self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]
@@ -114,7 +119,7 @@ class PairedEmitter(DequantizedEmitter):
             def step(i: ir.Value, old: list[ir.Value]) -> list[ir.Value]:
                 first = {**at, loop: i}
                 registers.prefetch(first, count)
-                return registers.add([Term(behind(first, loop, number)) for number in range(count)], old)
+                return registers.add_terms([Term(behind(first, loop, number)) for number in range(count)], old)
 
             return step
 
