@@ -114,6 +114,22 @@ def test_numbers_are_kept_in_few_bits(name: str) -> None:
         assert executable.memory.prepared <= K * N * bits / 8 + scales_and_zeros + 1024
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("make", [Packed, lambda: ByIndex(in_order=False), Reversed], ids=["packed", "by index", "awq"])
+def test_layers_in_16_bits(make: Callable[[], nn.Module], dtype: torch.dtype) -> None:
+    """As checkpoints have them: weights are rounded to 16 bits as eager rounds them, and kept in four."""
+    torch.manual_seed(0)
+    model = make()
+    model.scales = model.scales.to(dtype)
+    for rows in (1, 5):
+        x = torch.randn(rows, K).to(dtype)
+        executable = pipeline.compile(model, (x,), fallback="error", num_threads=1)
+        assert len(said(executable, "pack-nibbles")) == 1
+        exact = x.double() @ model.weight(dtype).double()
+        assert ((executable(x) - exact).abs() <= torch.finfo(dtype).eps * exact.abs() + 2e-6 * exact.abs().max()).all()
+        assert executable.memory.prepared <= K * N // 2 + (K // GROUP) * N * 4 + 4 * K + 1024
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_groups_that_an_index_tells(in_order: bool) -> None:
     """Rows are put into the order of groups once; data is in each call."""
