@@ -160,3 +160,70 @@ func.func @halves(%x: memref<1x8x2xf32>, %w: memref<8x16xi8>, %y: memref<1x16xf3
   }
   return
 }
+
+// -----
+
+// Many rows share a weight: its floats are put into a panel, once for the tiles of all rows, which follow each other.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @many_rows
+// CHECK-SAME: (%[[X:.*]]: memref<40x8xf32>, %[[W:.*]]: memref<8x256xi8>, %[[S:.*]]: memref<256xf32>, %[[Y:.*]]: memref<40x256xf32>)
+// CHECK: scf.for %[[N:[a-z0-9]+]] = %c0 to %c256 step %c32
+// CHECK: %[[PANEL:.*]] = memref.alloc() {alignment = 64 : i64} : memref<8x32xf32>
+// CHECK: scf.for %[[K:[a-z0-9]+]] = %c0 to %c8 step %c1
+// CHECK: vector.load %[[W]][%[[K]], %[[N]]]
+// CHECK: arith.sitofp
+// CHECK: vector.store %{{.*}}, %[[PANEL]][%[[K]], %c0]
+// CHECK: vector.store %{{.*}}, %[[PANEL]][%[[K]], %c16]
+// CHECK: scf.for %[[M:[a-z0-9]+]] = %c0 to
+// CHECK-NOT: sitofp
+// CHECK: vector.load %[[PANEL]]
+// CHECK: math.fma
+// CHECK: vector.load %[[S]]
+// CHECK: memref.dealloc %[[PANEL]]
+func.func @many_rows(%x: memref<40x8xf32>, %w: memref<8x256xi8>, %s: memref<256xf32>, %y: memref<40x256xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #s, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : memref<40x8xf32>, memref<8x256xi8>, memref<256xf32>) outs(%y : memref<40x256xf32>) {
+  ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}
+
+// -----
+
+// Where it is not known how many rows there are, the panel is filled if they fill more than a tile.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @unknown_rows
+// CHECK: %[[MANY:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : index
+// CHECK: scf.if %[[MANY]] {
+// CHECK: memref.alloc
+// CHECK: memref.dealloc
+// CHECK: } else {
+// CHECK-NOT: memref.alloc
+// CHECK: sitofp
+func.func @unknown_rows(%x: memref<?x8xf32>, %w: memref<8x256xi8>, %s: memref<256xf32>, %y: memref<?x256xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #s, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : memref<?x8xf32>, memref<8x256xi8>, memref<256xf32>) outs(%y : memref<?x256xf32>) {
+  ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}

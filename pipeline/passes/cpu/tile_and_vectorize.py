@@ -43,20 +43,19 @@ class TileAndVectorize(Pass):
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. Products of large matrices that do not lie in panels go in
     blocks of terms and of rows, so that what tiles read again is in cache; lines that lie far apart are asked for ahead
-    of time. Where each term is another line of both
-    operands, as in the gradient of a convolution by its weight, blocks of terms stand outside of all tiles, and what is
-    read along vectors lies in a panel. A row times a large matrix, or a sum of its lines, reads some lines as a whole
-    before the next ones. Pools along rows of images fold their rows before they fold along them. A fold along the
-    innermost dimension, as in a sum, has partial results in vectors instead, which are combined at the end of each row;
-    elementwise ops that compute what it reads run in the same loop. What scales a group of a sum's terms, as where
-    weights are dequantized, is applied to the sum of the group; numbers of four bits are looked up in a table of their
-    floats. Products of bf16 and of what is dequantized to numbers that bf16 has are added up two at a time, by dot
-    products of bf16. Groups of scaled products of bytes are sums of integers, by dot products. With AMX, products of
-    bf16 and of bytes, of four rows and more, are added up in its tiles, if columns lie in groups. Edges are masked, or
-    done element by element where a mask would be dear or wrong. Copies to groups of two or four elements, as dot
-    products read them, interleave lines, or transpose words. Elementwise ops over small dims run over collapsed
-    buffers. What has neither
-    form is left for convert-linalg-to-loops, with a remark.
+    of time. Where each term is another line of both operands, as in the gradient of a convolution by its weight, blocks
+    of terms stand outside of all tiles, and what is read along vectors lies in a panel. A row times a large matrix, or
+    a sum of its lines, reads some lines as a whole before the next ones. Pools along rows of images fold their rows
+    before they fold along them. A fold along the innermost dimension, as in a sum, has partial results in vectors
+    instead, which are combined at the end of each row; elementwise ops that compute what it reads run in the same loop.
+    What scales a group of a sum's terms, as where weights are dequantized, is applied to the sum of the group; numbers
+    of four bits are looked up in a table of their floats, and where rows fill more than a tile, all of them read what
+    factors are from a panel. Products of bf16 and of what is dequantized to numbers that bf16 has are added up two at a
+    time, by dot products of bf16. Groups of scaled products of bytes are sums of integers, by dot products. With AMX,
+    products of bf16 and of bytes, of four rows and more, are added up in its tiles, if columns lie in groups. Edges are
+    masked, or done element by element where a mask would be dear or wrong. Copies to groups of two or four elements, as
+    dot products read them, interleave lines, or transpose words. Elementwise ops over small dims run over collapsed
+    buffers. What has neither form is left for convert-linalg-to-loops, with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,13 +13,17 @@ from pipeline.analysis.scaled_sum import ScaledSum, scaled_sum_of
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import BITS, HALVES, MASK, WORD_BYTES
-from pipeline.mlir import arith, ir, scf, vector
+from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
+from pipeline.passes.cpu.microkernel.dequantized_panel import Panel, panel_of
 from pipeline.passes.cpu.microkernel.factor_tile import FactorTile, Term
-from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
+from pipeline.passes.cpu.microkernel.loop_nest import Context, EmitTiles, NestEmitter
+from pipeline.passes.cpu.microkernel.loop_order import PLAIN
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
-from pipeline.passes.cpu.microkernel.vector_builders import splat_of_number, zeros
+from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
+from pipeline.passes.cpu.microkernel.vector_builders import scratch, splat_of_number, zeros
 
 _PERMUTE = "llvm.x86.avx512.permvar.sf.512"
 
@@ -27,7 +32,15 @@ LANES = 16
 
 
 class DequantizedTile(FactorTile):
-    """A tile of sums of data * core, beside sums of data if the factor has a shift."""
+    """A tile of sums of data * core, beside sums of data if the factor has a shift.
+
+    Attributes:
+        panel: what the cores are, by the loops of the sum and along vectors, if that has been computed before.
+        terms_of_word: how many terms a vector of it is for.
+    """
+
+    panel: ir.Value | None = None
+    terms_of_word: ClassVar[int] = 1
 
     @cached_property
     def sum(self) -> ScaledSum:
@@ -64,13 +77,31 @@ class DequantizedTile(FactorTile):
             turns = [(term, number) for term in terms for number in range(len(self.places))]
         for term, number in turns:
             place = self.places[number]
-            factors = [self.value(factor, term, *place) for factor in (self.sum.data, self.sum.core)]
-            results[number] = self.multiply_add(factors[0], factors[1], results[number])
+            data, core = self.value(self.sum.data, term, *place), self.word([term], *place)
+            results[number] = self.multiply_add(data, core, results[number])
         for term in terms:
             for number, place in enumerate(self.data_places, len(self.places)):
                 data = self.value(self.sum.data, term, *place)
                 results[number] = arith.AddFOp(results[number], data).result
         return results
+
+    def word(self, terms: Sequence[Term], row: int, column: int) -> ir.Value:
+        """A vector of the core of a term."""
+        (term,) = terms
+        return self.value(self.sum.core, term, row, column) if self.panel is None else self.from_panel(term, column)
+
+    def from_panel(self, term: Term, column: int) -> ir.Value:
+        """What `word` has been at a place."""
+        assert self.panel is not None
+        kind = ir.VectorType.get([self.stage.tile.lanes], ir.MemRefType(self.panel.type).element_type)
+        return vector.LoadOp(kind, self.panel, self.place_in_panel(term, column)).result
+
+    def place_in_panel(self, term: Term, column: int) -> list[ir.Value]:
+        """Where a vector lies in a panel."""
+        *outer, last = [term.at[loop] for loop in self.stage.view.summed]
+        if self.terms_of_word > 1:
+            last = arith.DivUIOp(last, as_index(self.terms_of_word)).result
+        return [*outer, last, as_index(column * self.stage.tile.lanes)]
 
     def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value], given: object = None) -> list[ir.Value]:
         """See `RegisterTile.compute`: the sums plus the products of one place."""
@@ -181,6 +212,28 @@ class DequantizedTile(FactorTile):
         return vector.BitCastOp(ir.VectorType.get([LANES], ir.IntegerType.get_signless(32)), loaded).result
 
 
+class FillsPanel(DequantizedTile):
+    """A tile that has no sums: it puts what it would multiply data with into a panel."""
+
+    def starts(self) -> list[ir.Value]:
+        """See `DequantizedTile`."""
+        return []
+
+    def add_terms(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """Stores what the terms are multiplied with."""
+        panel, self.panel = self.panel, None
+        for first in range(0, len(terms), self.terms_of_word):
+            own = terms[first : first + self.terms_of_word]
+            for column in range(self.position.vectors):
+                vector.StoreOp(self.word(own, 0, column), panel, self.place_in_panel(own[0], column))
+        self.panel = panel
+        return []
+
+    def scaled(self, at: dict[int, ir.Value], totals: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """See `DequantizedTile`."""
+        return []
+
+
 class DequantizedEmitter(NestEmitter):
     """Writes the loops of one op whose body is out + data * (core * scale + shift).
 
@@ -188,18 +241,65 @@ class DequantizedEmitter(NestEmitter):
     sum of the group. Nibbles that lie in words are looked up in a table.
     """
 
-    tile_type = DequantizedTile
+    tile_type: ClassVar[type[DequantizedTile]] = DequantizedTile
+    filling_type: ClassVar[type[FillsPanel]] = FillsPanel
+
+    #: What the cores of the tiles that are being written have been computed to.
+    _panel: ir.Value | None = None
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
         found = self.read(view)
         assert found is not None
         self._sum = found
+        self._chosen = panel_of(view, tile, found, self.tile_type.terms_of_word)
         super().__init__(view, tile, fma, context)
 
     @staticmethod
     def read(view: LinalgOp) -> ScaledSum | None:
         """The sum that the op is."""
         return scaled_sum_of(view)
+
+    def emit(self) -> None:
+        """The whole nest; tiles along rows are inside of all others where they share a panel."""
+        if self._chosen is None:
+            super().emit()
+        else:
+            self._emit_loops(PLAIN, TilePosition())
+
+    def _rows(self, position: TilePosition, inner: EmitTiles) -> None:
+        """The tiles along rows; many of them read what factors are from a panel, which is filled before."""
+        chosen = self._chosen
+        if chosen is None or self.tile.lanes == 1:
+            super()._rows(position, inner)
+            return
+        if chosen.least_rows is None:
+            self._rows_of_panel(chosen, position, inner)
+            return
+        assert self.tile.row_dim is not None
+        rows, least = self.size(self.tile.row_dim), as_index(chosen.least_rows)
+        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.uge, rows, least).result, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            self._rows_of_panel(chosen, position, inner)
+            scf.YieldOp([])
+        with ir.InsertionPoint(branch.else_block):
+            super()._rows(position, inner)
+            scf.YieldOp([])
+
+    def _rows_of_panel(self, chosen: Panel, position: TilePosition, inner: EmitTiles) -> None:
+        dim = self.tile.row_dim
+        assert dim is not None
+        filling = self.filling_type(self.stage, position.with_rows(dim, as_index(0), 1))
+        filling.panel = self._panel = scratch(chosen.shape, chosen.element)
+        self.reduction(0, filling, dict(filling.position.at), [])
+        super()._rows(position, inner)
+        memref.DeallocOp(self._panel)
+        self._panel = None
+
+    def _computed_tile(self, position: TilePosition, stage: TiledOp) -> None:
+        """See `NestEmitter`; of what lies in a panel, if there is one."""
+        registers = self.tile_type(stage, position)
+        registers.panel = self._panel
+        self.finish(registers, self.reduction(0, registers, dict(position.at), self.starts(registers)))
 
     def reduction(
         self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
@@ -213,7 +313,8 @@ class DequantizedEmitter(NestEmitter):
     def _unscaled(
         self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
-        if self._sum.nibble is None or depth != len(self.view.summed) - 2:
+        is_read = isinstance(registers, FillsPanel) or registers.panel is None
+        if self._sum.nibble is None or depth != len(self.view.summed) - 2 or not is_read:
             return super().reduction(depth, registers, at, values)
         bytes_, halves = self.view.summed[depth:]
         in_words = self._in_words()

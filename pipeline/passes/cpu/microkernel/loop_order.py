@@ -16,7 +16,8 @@ from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 Loops = Literal["rows", "vectors", "outer"]
 Order = tuple[Loops, Loops, Loops]
 
-_PLAIN: Order = ("outer", "vectors", "rows")
+#: Rows inside of vectors.
+PLAIN: Order = ("outer", "vectors", "rows")
 _ROWS_OUTERMOST: Order = ("rows", "outer", "vectors")
 _ROWS_INSIDE: Order = ("outer", "rows", "vectors")
 _VECTORS_OUTERMOST: Order = ("vectors", "outer", "rows")
@@ -49,9 +50,9 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     images read by windows with weights of their own.
     """
     if tile.row_dim is None or None in view.sizes:
-        return _PLAIN
+        return PLAIN
     if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands):
-        return _PLAIN
+        return PLAIN
     inputs = list(_inputs(view, tile))
     if slides(view) and _are_far(inputs):
         return _ROWS_INSIDE
@@ -59,14 +60,14 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     if streaming is not None:
         return streaming
     if not tile.outer:
-        return _PLAIN
+        return PLAIN
     fixed = sum(one.size for one in inputs if "vectors" not in one.loops)
     moving = sum(one.size for one in inputs if "vectors" in one.loops)
-    usual = _ROWS_OUTERMOST if fixed > moving else _VECTORS_OUTERMOST if moving > _IN_CACHE else _PLAIN
+    usual = _ROWS_OUTERMOST if fixed > moving else _VECTORS_OUTERMOST if moving > _IN_CACHE else PLAIN
     if fixed + moving <= _CACHE:
         return usual
     trips = _trips(view, tile)
-    best = min((_PLAIN, _ROWS_OUTERMOST, _VECTORS_OUTERMOST), key=lambda order: _traffic(inputs, trips, order))
+    best = min((PLAIN, _ROWS_OUTERMOST, _VECTORS_OUTERMOST), key=lambda order: _traffic(inputs, trips, order))
     return best if 2 * _traffic(inputs, trips, best) < _traffic(inputs, trips, usual) else usual
 
 

@@ -12,7 +12,7 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
-from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter, DequantizedTile
+from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter, DequantizedTile, FillsPanel
 from pipeline.passes.cpu.microkernel.dot_product_tile import GroupTile, behind, dot_intrinsic, sum_of
 from pipeline.passes.cpu.microkernel.factor_tile import Term
 from pipeline.passes.cpu.microkernel.loop_nest import loop_with
@@ -27,6 +27,8 @@ _Step = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 class PairedTile(DequantizedTile, GroupTile):
     """A tile of sums of data * core, two terms at a time: the upper halves of cores in f32 are bf16."""
+
+    terms_of_word = _PAIR
 
     @cached_property
     def sum(self) -> ScaledSum:
@@ -69,13 +71,19 @@ class PairedTile(DequantizedTile, GroupTile):
         def factors(row: int, column: int) -> ir.Value:
             place = self.place(self.sum.core, row, column)
             if place not in cores:
-                cores[place] = self._upper_halves([self.value(self.sum.core, term, *place) for term in pair])
+                cores[place] = self.word(pair, *place)
             return cores[place]
 
         results = list(sums)
         for number, place in enumerate(self.places):
             results[number] = self._dot(results[number], factors(*place), words(*place))
         return results
+
+    def word(self, terms: Sequence[Term], row: int, column: int) -> ir.Value:
+        """A vector of the cores of two terms, or of one and 0."""
+        if self.panel is not None:
+            return self.from_panel(terms[0], column)
+        return self._upper_halves([self.value(self.sum.core, term, row, column) for term in terms])
 
     def _dot(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         name, _ = dot_intrinsic(self.dot, self.stage.tile.lanes)
@@ -95,6 +103,10 @@ class PairedTile(DequantizedTile, GroupTile):
         return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, attribute)).result
 
 
+class _FillsPanelOfPairs(FillsPanel, PairedTile):
+    """See `FillsPanel`."""
+
+
 class PairedEmitter(DequantizedEmitter):
     """Writes the loops of one op whose body is out + extf(data) * (core * scale), in pairs of terms.
 
@@ -102,6 +114,7 @@ class PairedEmitter(DequantizedEmitter):
     """
 
     tile_type = PairedTile
+    filling_type = _FillsPanelOfPairs
 
     @staticmethod
     def read(view: LinalgOp) -> ScaledSum | None:
@@ -111,7 +124,8 @@ class PairedEmitter(DequantizedEmitter):
     def _unscaled(
         self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
-        if self._sum.nibble is not None or depth != len(self.view.summed) - 1 or self.tile.lanes == 1:
+        is_read = isinstance(registers, FillsPanel) or registers.panel is None
+        if (self._sum.nibble is not None and is_read) or depth != len(self.view.summed) - 1 or self.tile.lanes == 1:
             return super()._unscaled(depth, registers, at, values)
         loop = self.view.summed[-1]
 
