@@ -259,8 +259,8 @@ class QuantizedLinear(nn.Module):
         """x: [rows, length]; quantized by the largest element of each row, if the layer multiplies bytes."""
         if self.of_bytes:
             step = x.abs().amax(1, keepdim=True) / 127
-            x = (x / step).round().clamp(-127, 127).to(torch.int8).float() * step
-        q = (self.q if self.most > 7 else ((self.q - self.least) & 15) + self.least).float()
+            x = (x / step).round().clamp(-127, 127).to(torch.int8).to(x.dtype) * step
+        q = (self.q if self.most > 7 else ((self.q - self.least) & 15) + self.least).to(x.dtype)
         weight = q if self.zero is None else q - self.zero
         return F.linear(x, (weight * self.scale).flatten(1))
 

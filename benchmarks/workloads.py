@@ -171,13 +171,19 @@ def _transforms(rows: int, n: int, kind: Callable[[], nn.Module], of_pairs: bool
 
 
 def _quantized(
-    rows: int, length: int, hidden: int, group: int | None = None, of_bytes: bool = False, bits: int = 8
+    rows: int,
+    length: int,
+    hidden: int,
+    group: int | None = None,
+    of_bytes: bool = False,
+    bits: int = 8,
+    dtype: torch.dtype = torch.float32,
 ) -> Workload:
     """A feed-forward layer of two of those."""
 
     def make() -> Made:
         layers = [QuantizedLinear(*sizes, group, of_bytes, bits) for sizes in ((length, hidden), (hidden, length))]
-        return nn.Sequential(layers[0], nn.SiLU(), layers[1]), (torch.randn(rows, length),)
+        return nn.Sequential(layers[0], nn.SiLU(), layers[1]).to(dtype), (torch.randn(rows, length).to(dtype),)
 
     return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden * bits / 8)
 
@@ -314,5 +320,7 @@ WORKLOADS = {
     "W12n_bytes_conv1x1_wide": _quantized_conv(64, 256, 1, 56),
     "W12o_bytes_conv3x3": _quantized_conv(128, 128, 3, 28),
     "W12p_bytes_dwconv": _quantized_conv(144, 144, 3, 56, 144),
+    "W12r_int8_bf16_row": _quantized(1, 2048, 5632, dtype=torch.bfloat16),
+    "W12s_int8_bf16_512": _quantized(512, 768, 3072, dtype=torch.bfloat16),
     "W12q_bytes_mobilenetv2": QuantizedNetwork(lambda: _by_pt2e(_mobilenet), flops=0.60e9, bytes=3.5e6),
 }

@@ -14,19 +14,21 @@ _EXACT = 2**8
 
 
 def paired_sum_of(view: LinalgOp) -> ScaledSum | None:
-    """A sum of products of extf(x : bf16) and what bf16 has exactly; None for others."""
+    """A sum of products of extf(x : bf16) and what bf16 has exactly, which more than a few rows share; None for others.
+
+    What makes a bf16 of a byte takes longer than the products of one row or two.
+    """
     found = narrow_sum_of(view)
-    return found if found is not None and narrow_data(found, view) is not None else None
+    if found is None or is_for_few_rows(view, found.weight):
+        return None
+    return found if narrow_data(found, view) is not None else None
 
 
 def narrow_sum_of(view: LinalgOp) -> ScaledSum | None:
-    """A sum of products of data and what bf16 has exactly, which more than a few rows share; None for others.
-
-    That is what was rounded to bf16, and integers of eight bits.
-    """
+    """A sum of products of data and what bf16 has exactly: what was rounded to bf16, or integers of eight bits."""
     found = dequantized_sum_of(view)
-    if found is None or is_for_few_rows(view, found.weight):
-        return None  # what makes a bf16 of a byte takes longer than the products
+    if found is None:
+        return None
     integers = _integers(found.core)
     exact = _was_bf16(found.core) or (integers is not None and integers.lies_in(-_EXACT, _EXACT))
     return found if exact else None

@@ -103,6 +103,11 @@ def test_products(product: str, size: tuple[int, int, int], dtype: torch.dtype) 
     rows = size[0] * (3 if product == "batches" else 1)
     is_taken = BF16_DOTS and dtype == torch.bfloat16 and rows > 2 and size[1] >= 16
     assert len(dots) == (len(WEIGHTS) if is_taken else 0)
+    if size == SIZES[5]:
+        panels = [
+            reason for reason in remarks(executable, "tile-and-vectorize") if "of all rows from a panel" in reason
+        ]
+        assert len(panels) >= len(WEIGHTS)
 
 
 @pytest.mark.parametrize("cpu", ["native", WITHOUT_DOTS])

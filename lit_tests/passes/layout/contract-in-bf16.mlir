@@ -287,6 +287,7 @@ func.func @dequantized(%x: tensor<5x8xf32>, %few: tensor<2x8xf32>, %w: tensor<8x
     %i = arith.addf %o, %h : f32
     linalg.yield %i : f32
   } -> tensor<5x6xf32>
+  // expected-remark @below {{missed: computed in f32: few rows share the factor}}
   %u = linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%few, %w, %s : tensor<2x8xf32>, tensor<8x6xi8>, tensor<6xf32>) outs(%init2 : tensor<2x6xf32>) {
   ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):

@@ -21,6 +21,7 @@ from pipeline.mlir import defining_op, function_around, ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
+from pipeline.passes.cpu.microkernel.dequantized_panel import Panel, panel_of
 from pipeline.passes.cpu.microkernel.grouped_copy import grouped_copy
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.line_sums import line_sums_of
@@ -102,7 +103,7 @@ class TileAndVectorize(Pass):
             tile = with_lane_factor(view, tile, self._dot(view, tile))
         emitter = self._emitter(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
-        blocks = _blocks_of(view, tile) or ""
+        blocks = self._panel(view, tile) or _blocks_of(view, tile) or ""
         sizes = f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}"
         self.passed(generic, f"{sizes}{blocks}{emitter.remark}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
@@ -178,6 +179,12 @@ class TileAndVectorize(Pass):
         """Whether a dot product of bf16 adds up two terms of a sum at a time, of which one factor is dequantized."""
         fits = self.bf16_dots and not tile.folds and tile.lanes * 4 == self.vector_bytes
         return fits and paired_sum_of(view) is not None
+
+    def _panel(self, view: LinalgOp, tile: TileSizes) -> Panel | None:
+        """The panel that rows share what is dequantized in."""
+        pairs = self._pairs(view, tile)
+        found = paired_sum_of(view) if pairs else scaled_sum_of(view)
+        return None if found is None or self._scaled_dot(view, tile) else panel_of(view, tile, found, 1 + pairs)
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""

@@ -11,6 +11,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.paired_sum import narrow_sum_of
+from pipeline.analysis.scaled_sum import is_for_few_rows
 from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
@@ -78,7 +79,8 @@ class ContractInBf16(PatternPass):
         is_exact = narrow_type(value) == kind
         if not _is_f32(value) or not (is_exact or self.round):
             return False
-        reason = self._why_not(op)
+        few = "few rows share the factor, and dot products would save less than making it bf16 takes"
+        reason = few if is_for_few_rows(view, found.weight) else self._why_not(op)
         if reason is not None:
             self.missed(op, f"computed in f32: {reason}")
             return False

@@ -31,6 +31,10 @@ class Panel:
     element: ir.Type
     least_rows: int | None
 
+    def __str__(self) -> str:
+        rows = "all" if self.least_rows is None else f"{self.least_rows} and more"
+        return f", factors of {rows} rows from a panel"
+
 
 def panel_of(view: LinalgOp, tile: TileSizes, found: ScaledSum, terms: int) -> Panel | None:
     """The panel for a sum of products with a dequantized factor, an element of which stands for so many terms.
