@@ -142,7 +142,7 @@ class TileAndVectorize(Pass):
 
             return PairedEmitter
         if scaled_sum_of(view) is not None:
-            from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter
+            from pipeline.passes.cpu.microkernel.dequantized_nest import DequantizedEmitter
 
             return DequantizedEmitter
         if cache_blocks_of(view, tile) is not None:

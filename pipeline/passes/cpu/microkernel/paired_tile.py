@@ -12,7 +12,8 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
-from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter, DequantizedTile, FillsPanel
+from pipeline.passes.cpu.microkernel.dequantized_nest import DequantizedEmitter
+from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedTile, FillsPanel
 from pipeline.passes.cpu.microkernel.dot_product_tile import GroupTile, behind, dot_intrinsic, sum_of
 from pipeline.passes.cpu.microkernel.factor_tile import Term
 from pipeline.passes.cpu.microkernel.loop_nest import loop_with
@@ -124,8 +125,8 @@ class PairedEmitter(DequantizedEmitter):
     def _unscaled(
         self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
-        is_read = isinstance(registers, FillsPanel) or registers.panel is None
-        if (self._sum.nibble is not None and is_read) or depth != len(self.view.summed) - 1 or self.tile.lanes == 1:
+        takes_bits = self._sum.nibble is not None and not registers.reads_panel
+        if takes_bits or depth != len(self.view.summed) - 1 or self.tile.lanes == 1:
             return super()._unscaled(depth, registers, at, values)
         loop = self.view.summed[-1]
 
