@@ -178,7 +178,8 @@ func.func @bytes(%x: memref<3x9xbf16>, %w: memref<9x16xi8>, %s: memref<16xf32>, 
 
 // -----
 
-// Must not fire: two rows alone, whose products take less time than what makes words of bytes; what bf16 has not exactly.
+// Must not fire: two rows alone, whose products take less time than what makes words of bytes; what bf16 has not exactly, as integers
+// up to 328.
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (k, n)>
@@ -189,6 +190,7 @@ func.func @bytes(%x: memref<3x9xbf16>, %w: memref<9x16xi8>, %s: memref<16xf32>, 
 // PLAIN-LABEL: func.func @not_in_words
 func.func @not_in_words(%few: memref<2x8xbf16>, %x: memref<3x8xbf16>, %w: memref<8x16xi8>, %y: memref<2x16xf32>, %z: memref<3x16xf32>) {
   %third = arith.constant 0.3 : f32
+  %far = arith.constant 200.0 : f32
   linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%few, %w : memref<2x8xbf16>, memref<8x16xi8>) outs(%y : memref<2x16xf32>) {
   ^bb0(%a: bf16, %q: i8, %o: f32):
@@ -204,6 +206,16 @@ func.func @not_in_words(%few: memref<2x8xbf16>, %x: memref<3x8xbf16>, %w: memref
     %e = arith.extf %a : bf16 to f32
     %f = arith.sitofp %q : i8 to f32
     %g = arith.subf %f, %third : f32
+    %h = arith.mulf %e, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<3x8xbf16>, memref<8x16xi8>) outs(%z : memref<3x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %o: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.subf %f, %far : f32
     %h = arith.mulf %e, %g : f32
     %i = arith.addf %o, %h : f32
     linalg.yield %i : f32
