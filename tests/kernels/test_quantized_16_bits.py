@@ -169,3 +169,16 @@ def test_data_is_rounded_beside_bytes_where_that_is_asked_for() -> None:
     rounded = pipeline.compile(model, (x.bfloat16().float(),), weights="int8")(x.bfloat16().float())
     expected = rounded if BF16_DOTS else exact
     assert torch.allclose(executable(x).double(), expected.double(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_rows_that_have_a_weight_each_share_no_panel(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    q, scale = torch.randint(-128, 128, (40, 66, 272), dtype=torch.int8), (torch.rand(40, 1, 272) / 50).to(dtype)
+    model = Function(lambda x: torch.bmm(x.unsqueeze(1), q.to(x.dtype) * scale))
+    x = torch.randn(40, 66).to(dtype)
+    executable = pipeline.compile(model, (x,), fallback="error")
+    weight = (q.to(dtype) * scale).double()
+    exact, sizes = (torch.bmm(x.double().unsqueeze(1), weight), torch.bmm(x.double().abs().unsqueeze(1), weight.abs()))
+    assert ((executable(x) - exact).abs() <= torch.finfo(dtype).eps * exact.abs() + 68 * 2.0**-23 * sizes).all()
+    assert not any("panel" in reason for reason in remarks(executable, "tile-and-vectorize"))
