@@ -11,6 +11,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.paired_sum import narrow_sum_of
+from pipeline.analysis.product_body import is_quantized
 from pipeline.analysis.scaled_sum import is_for_few_rows
 from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
@@ -70,7 +71,7 @@ class ContractInBf16(PatternPass):
 
     def _narrow_data(self, op: ir.Operation) -> bool:
         """sum(extf(x) * w)   ->   sum(x * w), and with round sum(x * w)   ->   sum(bf16(x) * w), for w that bf16 has"""
-        view = structured(op)
+        view = structured(op) if any(map(_has_bytes, op.operands)) else None
         found = None if view is None or not is_product(op) else narrow_sum_of(view)
         if view is None or found is None or found.data not in list(view.body.arguments)[:2]:
             return False
@@ -122,6 +123,10 @@ def _is_contraction(op: ir.Operation) -> bool:
 def _is_f32(value: ir.Value) -> bool:
     kind = value.type
     return isinstance(kind, ir.RankedTensorType) and isinstance(kind.element_type, ir.F32Type)
+
+
+def _has_bytes(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and is_quantized(value.type.element_type)
 
 
 def _factors(op: ir.Operation) -> list[ir.Value]:
