@@ -237,6 +237,18 @@ class Spectrogram(nn.Module):
 # Quantized weights and data
 
 
+class InDtype(nn.Module):
+    """Layers in a type of floats, between data and results in float32; all in float64 where that is asked for."""
+
+    def __init__(self, layers: nn.Sequential, dtype: torch.dtype):
+        super().__init__()
+        self.layers = layers.to(dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: of any shape that the layers take."""
+        return self.layers(x.to(self.layers[0].scale.dtype)).to(x.dtype)
+
+
 class QuantizedLinear(nn.Module):
     """A linear layer of weights in bytes, with a scale for each group of a column, and with data in f32 a zero point.
 

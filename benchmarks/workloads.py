@@ -29,6 +29,7 @@ from modules import (
     Filter,
     FloatChain,
     FloatChainInPlace,
+    InDtype,
     IntChain,
     IntChainInPlace,
     LSTMCell,
@@ -183,7 +184,7 @@ def _quantized(
 
     def make() -> Made:
         layers = [QuantizedLinear(*sizes, group, of_bytes, bits) for sizes in ((length, hidden), (hidden, length))]
-        return nn.Sequential(layers[0], nn.SiLU(), layers[1]).to(dtype), (torch.randn(rows, length).to(dtype),)
+        return InDtype(nn.Sequential(layers[0], nn.SiLU(), layers[1]), dtype), (torch.randn(rows, length),)
 
     return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden * bits / 8)
 
