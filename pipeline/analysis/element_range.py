@@ -11,9 +11,13 @@ from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import defining_op, ir
 
 _EXTENSIONS = ("arith.extsi", "arith.trunci", "arith.fptosi", "arith.sitofp")
+_FROM_INTEGERS = ("arith.sitofp", "arith.uitofp")
 _ROUNDINGS = ("math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc", "math.rint")
 _LARGER = ("arith.maximumf", "arith.maxnumf", "arith.maxsi")
 _SMALLER = ("arith.minimumf", "arith.minnumf", "arith.minsi")
+
+#: How many binary digits floats have.
+_DIGITS = {"bf16": 8, "f16": 11, "f32": 24}
 
 #: Of more ops ranges are no longer computed.
 _MOST_OPS = 200
@@ -154,6 +158,35 @@ def _either(left: ElementRange, right: ElementRange) -> ElementRange:
 
 def _both(left: ElementRange, right: ElementRange) -> ElementRange:
     return ElementRange(max(left.least, right.least), min(left.most, right.most))
+
+
+def has_exactly(kind: ir.Type, value: ir.Value) -> bool:
+    """Whether a float of a body is an integer that a narrower type of floats has, too: all up to 2 ** digits."""
+    digits, integers = _DIGITS.get(str(kind)), integers_of(value)
+    return digits is not None and integers is not None and integers.lies_in(-(2**digits), 2**digits)
+
+
+def integers_of(value: ir.Value) -> ElementRange | None:
+    """The range of a float of a body that is an integer; None if it may be another number."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == "arith.extf":
+        return integers_of(op.operands[0])
+    if op.name == "arith.subf":
+        left, right = map(integers_of, op.operands)
+        return None if left is None or right is None else left.minus(right)
+    if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.FloatAttr):
+        number = ir.FloatAttr(op.attributes["value"]).value
+        return ElementRange(number, number) if number.is_integer() else None
+    return _range_in_body(value) if op.name in _FROM_INTEGERS else None
+
+
+def _range_in_body(value: ir.Value) -> ElementRange:
+    op = defining_op(value)
+    if op is None:
+        return range_of_type(value.type)
+    return range_of_op(op, lambda number: _range_in_body(op.operands[number]))
 
 
 def range_of_type(kind: ir.Type) -> ElementRange:

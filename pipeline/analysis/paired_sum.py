@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.element_range import ElementRange, range_of_op, range_of_type
+from pipeline.analysis.element_range import has_exactly
 from pipeline.analysis.scaled_sum import ScaledSum, dequantized_sum_of, is_for_few_rows
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
-
-_FROM_INTEGERS = ("arith.sitofp", "arith.uitofp")
-
-#: Integers up to here are exact as bf16.
-_EXACT = 2**8
 
 
 def paired_sum_of(view: LinalgOp) -> ScaledSum | None:
@@ -29,9 +24,7 @@ def narrow_sum_of(view: LinalgOp) -> ScaledSum | None:
     found = dequantized_sum_of(view)
     if found is None:
         return None
-    integers = _integers(found.core)
-    exact = _was_bf16(found.core) or (integers is not None and integers.lies_in(-_EXACT, _EXACT))
-    return found if exact else None
+    return found if _was_bf16(found.core) or has_exactly(ir.BF16Type.get(), found.core) else None
 
 
 def narrow_data(found: ScaledSum, view: LinalgOp) -> int | None:
@@ -45,24 +38,3 @@ def narrow_data(found: ScaledSum, view: LinalgOp) -> int | None:
 def _was_bf16(value: ir.Value) -> bool:
     op = defining_op(value)
     return op is not None and op.name == "arith.extf" and isinstance(op.operands[0].type, ir.BF16Type)
-
-
-def _integers(value: ir.Value) -> ElementRange | None:
-    """The range of a float of a body that is an integer; None if it may be another number."""
-    op = defining_op(value)
-    if op is None:
-        return None
-    if op.name == "arith.extf":
-        return _integers(op.operands[0])
-    if op.name == "arith.subf":
-        left, right = map(_integers, op.operands)
-        return None if left is None or right is None else left.minus(right)
-    if op.name == "arith.constant":
-        number = ir.FloatAttr(op.attributes["value"]).value
-        return ElementRange(number, number) if number.is_integer() else None
-    return _range(value) if op.name in _FROM_INTEGERS else None
-
-
-def _range(value: ir.Value) -> ElementRange:
-    op = defining_op(value)
-    return range_of_type(value.type) if op is None else range_of_op(op, lambda number: _range(op.operands[number]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.element_range import has_exactly
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, ir
+from pipeline.mlir import arith, defining_op, ir
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -16,7 +17,7 @@ class ConvertThroughF32(PatternPass):
 
     The single steps are calls of runtime functions that not every system has (`__truncdfbf2`, `__truncdfhf2`); two
     steps are what PyTorch itself does. Conversions from and to 16 bits lose the licence to be left out in pairs, which
-    arith-emulate-unsupported-floats gives them: PyTorch rounds after each op.
+    arith-emulate-unsupported-floats gives them: PyTorch rounds after each op. Small integers are not rounded by that.
     """
 
     name: ClassVar[str] = "convert-through-f32"
@@ -27,6 +28,18 @@ class ConvertThroughF32(PatternPass):
         if 16 not in _widths(conversion) or "fastmath" not in conversion.attributes:
             return False
         del conversion.attributes["fastmath"]
+        return True
+
+    @pattern("arith.extf")
+    def drop_exact(self, conversion: ir.Operation) -> bool:
+        """extf (truncf %x : f32 to bf16) : bf16 to f32   ->   %x, for %x = sitofp of i8, or a difference of such"""
+        rounding = defining_op(conversion.operands[0])
+        if rounding is None or rounding.name != "arith.truncf":
+            return False
+        value = rounding.operands[0]
+        if value.type != conversion.results[0].type or not has_exactly(rounding.results[0].type, value):
+            return False
+        replace(conversion, [value])
         return True
 
     @pattern("arith.truncf", "arith.extf")
