@@ -12,7 +12,7 @@ from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.paired_sum import paired_sum_of
 from pipeline.analysis.scaled_dot import scaled_dot_of
-from pipeline.analysis.scaled_sum import scaled_sum_of
+from pipeline.analysis.scaled_sum import dequantized_sum_of, scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.linalg_op import LinalgOp, bounded
@@ -21,12 +21,12 @@ from pipeline.mlir import defining_op, function_around, ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
-from pipeline.passes.cpu.microkernel.dequantized_panel import Panel, panel_of
 from pipeline.passes.cpu.microkernel.grouped_copy import grouped_copy
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.line_sums import line_sums_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.pooled_rows import PooledRows, pooled_rows_of, reads_unpadded
+from pipeline.passes.cpu.microkernel.rounding import is_rounding_to_bf16
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
@@ -103,9 +103,9 @@ class TileAndVectorize(Pass):
             tile = with_lane_factor(view, tile, self._dot(view, tile))
         emitter = self._emitter(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
-        blocks = self._panel(view, tile) or _blocks_of(view, tile) or ""
+        blocks = _blocks_of(view, tile) or ""
         sizes = f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}"
-        self.passed(generic, f"{sizes}{blocks}{emitter.remark}{nest.others}")
+        self.passed(generic, f"{sizes}{blocks}{emitter.remark(view, tile)}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
             emitter(view, tile, self.fma, nest.context()).emit()
         nest.erase()
@@ -141,6 +141,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.paired_tile import PairedEmitter
 
             return PairedEmitter
+        if self._rounds_factor(view, tile):
+            from pipeline.passes.cpu.microkernel.rounded_tile import RoundedEmitter
+
+            return RoundedEmitter
         if scaled_sum_of(view) is not None:
             from pipeline.passes.cpu.microkernel.dequantized_nest import DequantizedEmitter
 
@@ -177,14 +181,16 @@ class TileAndVectorize(Pass):
 
     def _pairs(self, view: LinalgOp, tile: TileSizes) -> bool:
         """Whether a dot product of bf16 adds up two terms of a sum at a time, of which one factor is dequantized."""
-        fits = self.bf16_dots and not tile.folds and tile.lanes * 4 == self.vector_bytes
-        return fits and paired_sum_of(view) is not None
+        return self._has_bf16(tile) and paired_sum_of(view) is not None
 
-    def _panel(self, view: LinalgOp, tile: TileSizes) -> Panel | None:
-        """The panel that rows share what is dequantized in."""
-        pairs = self._pairs(view, tile)
-        found = paired_sum_of(view) if pairs else scaled_sum_of(view)
-        return None if found is None or self._scaled_dot(view, tile) else panel_of(view, tile, found, 1 + pairs)
+    def _rounds_factor(self, view: LinalgOp, tile: TileSizes) -> bool:
+        """Whether a factor is rounded to bf16 as it is dequantized, and the processor has an instruction for that."""
+        rounds = self._has_bf16(tile) and any(is_rounding_to_bf16(op, tile.lanes) for op in view.body_ops)
+        return rounds and dequantized_sum_of(view) is not None
+
+    def _has_bf16(self, tile: TileSizes) -> bool:
+        """Whether there are instructions of bf16 for whole vectors of a tile."""
+        return self.bf16_dots and not tile.folds and tile.lanes * 4 == self.vector_bytes
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""

@@ -173,10 +173,14 @@ class AmxEmitter(DotEmitter):
     """Writes the loops of one op whose body is out + ext(a) * ext(b), and that `why_not_amx` has nothing against."""
 
     reads_pads = False
-    remark = ", added up by AMX"
 
     #: The steps of the innermost sum that are being added up.
     _span = (0, 0)
+
+    @classmethod
+    def remark(cls, view: LinalgOp, tile: TileSizes) -> str:
+        """See `NestEmitter.remark`."""
+        return ", added up by AMX"
 
     def _rows(self, position: TilePosition, inner: EmitTiles) -> None:
         """Blocks of two tiles, then what is left: a smaller block, or single rows where their number is not known."""

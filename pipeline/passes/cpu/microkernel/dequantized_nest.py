@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipeline.analysis.dot_product import lies_in_groups
-from pipeline.analysis.scaled_sum import ScaledSum, scaled_sum_of
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import HALVES, WORD_BYTES
@@ -36,16 +35,21 @@ class DequantizedEmitter(NestEmitter):
     _panel: ir.Value | None = None
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
-        found = self.read(view)
+        found = self.tile_type.read(view)
         assert found is not None
         self._sum = found
-        self._chosen = panel_of(view, tile, found, self.tile_type.terms_of_word)
+        self._chosen = self._panel_for(view, tile)
         super().__init__(view, tile, fma, context)
 
-    @staticmethod
-    def read(view: LinalgOp) -> ScaledSum | None:
-        """The sum that the op is."""
-        return scaled_sum_of(view)
+    @classmethod
+    def remark(cls, view: LinalgOp, tile: TileSizes) -> str:
+        """See `NestEmitter.remark`."""
+        return str(cls._panel_for(view, tile) or "")
+
+    @classmethod
+    def _panel_for(cls, view: LinalgOp, tile: TileSizes) -> Panel | None:
+        found = cls.tile_type.read(view)
+        return None if found is None else panel_of(view, tile, found, cls.tile_type.terms_of_word)
 
     def emit(self) -> None:
         """The whole nest; tiles along rows are inside of all others where they share a panel."""

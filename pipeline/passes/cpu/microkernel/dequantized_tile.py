@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.analysis.scaled_sum import ScaledSum, scaled_sum_of
 from pipeline.ir.constants import as_index
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import BITS, HALVES, MASK, WORD_BYTES
 from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.factor_tile import FactorTile, Term
@@ -32,10 +33,15 @@ class DequantizedTile(FactorTile):
     panel: ir.Value | None = None
     terms_of_word: ClassVar[int] = 1
 
+    @staticmethod
+    def read(view: LinalgOp) -> ScaledSum | None:
+        """The sum that an op is, if such tiles compute it."""
+        return scaled_sum_of(view)
+
     @cached_property
     def sum(self) -> ScaledSum:
         """What is summed up."""
-        found = scaled_sum_of(self.stage.view)
+        found = self.read(self.stage.view)
         assert found is not None
         return found
 

@@ -55,13 +55,11 @@ class NestEmitter:
         tile_type: what loads and computes a tile of the op itself.
         long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
         reads_pads: whether what is padded can be read without its pad.
-        remark: what the pass's remark says of it.
     """
 
     tile_type: ClassVar[type[RegisterTile]] = RegisterTile
     long_sums_in_blocks: ClassVar[bool] = True
     reads_pads: ClassVar[bool] = True
-    remark: ClassVar[str] = ""
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
         sums = multiply_adds(view) if fma else MultiplyAdds({}, set())
@@ -71,6 +69,11 @@ class NestEmitter:
         self.stage = TiledOp(view, tile, sums, context.pads)
         self._unrolled = window_unrolling.unrolled(view, tile)
         self.blocks = self._blocks_of_sums() if self.long_sums_in_blocks else None
+
+    @classmethod
+    def remark(cls, view: LinalgOp, tile: TileSizes) -> str:
+        """What the pass's remark says of the loops of an op."""
+        return ""
 
     def emit(self) -> None:
         """The whole nest."""

@@ -17,6 +17,7 @@ from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedTile, Fi
 from pipeline.passes.cpu.microkernel.dot_product_tile import GroupTile, behind, dot_intrinsic, sum_of
 from pipeline.passes.cpu.microkernel.factor_tile import Term
 from pipeline.passes.cpu.microkernel.loop_nest import loop_with
+from pipeline.passes.cpu.microkernel.rounded_tile import RoundedTile
 from pipeline.passes.cpu.microkernel.vector_builders import floor_to
 
 #: How many terms an instruction adds, and the bits of a bf16.
@@ -26,17 +27,15 @@ _Place = tuple[int, int]
 _Step = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 
-class PairedTile(DequantizedTile, GroupTile):
+class PairedTile(RoundedTile, GroupTile):
     """A tile of sums of data * core, two terms at a time: the upper halves of cores in f32 are bf16."""
 
     terms_of_word = _PAIR
 
-    @cached_property
-    def sum(self) -> ScaledSum:
-        """See `DequantizedTile.sum`."""
-        found = paired_sum_of(self.stage.view)
-        assert found is not None and not found.has_shift, "shifts are for few rows"
-        return found
+    @staticmethod
+    def read(view: LinalgOp) -> ScaledSum | None:
+        """See `DequantizedTile.read`. Shifts, which few rows alone have, are none."""
+        return paired_sum_of(view)
 
     @property
     def dot(self) -> DotProduct:
@@ -116,11 +115,6 @@ class PairedEmitter(DequantizedEmitter):
 
     tile_type = PairedTile
     filling_type = _FillsPanelOfPairs
-
-    @staticmethod
-    def read(view: LinalgOp) -> ScaledSum | None:
-        """See `DequantizedEmitter.read`."""
-        return paired_sum_of(view)
 
     def _unscaled(
         self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]

@@ -1,16 +1,16 @@
-"""Rounding floats as they are converted to integers: one instruction of AVX-512 for two."""
+"""Rounding floats by one instruction of AVX-512: as they are converted to integers, and to bf16."""
 
 from __future__ import annotations
 
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import arith, defining_op, ir
 
 #: How many f32 one of its vectors has.
-_LANES = 16
+VECTOR_LANES = 16
 
 
 def rounded_by_conversion(op: ir.Operation, lanes: int) -> ir.Value | None:
     """What an op of a body rounds to the nearest i32, as vectors of that many; None for another op."""
-    if op.name != "arith.fptosi" or lanes != _LANES or ir.IntegerType(op.results[0].type).width != 32:
+    if op.name != "arith.fptosi" or lanes != VECTOR_LANES or ir.IntegerType(op.results[0].type).width != 32:
         return None
     rounding = defining_op(op.operands[0])
     if rounding is None or rounding.name != "math.roundeven":
@@ -20,10 +20,27 @@ def rounded_by_conversion(op: ir.Operation, lanes: int) -> ir.Value | None:
 
 def round_and_convert(value: ir.Value) -> ir.Value:
     """A vector of f32 as the nearest i32, to even in the middle of two."""
-    kind = ir.VectorType.get([_LANES], ir.IntegerType.get_signless(32))
+    return _call("llvm.lrint", value, ir.IntegerType.get_signless(32))
+
+
+def is_rounding_to_bf16(op: ir.Operation, lanes: int) -> bool:
+    """Whether AVX512_BF16 has an instruction for an op of a body, in vectors of that many."""
+    if op.name != "arith.truncf" or lanes != VECTOR_LANES:
+        return False
+    return isinstance(op.results[0].type, ir.BF16Type) and isinstance(op.operands[0].type, ir.F32Type)
+
+
+def nearest_bf16(value: ir.Value) -> ir.Value:
+    """The bits of the bf16 nearest to a vector of f32. Denormal ones are 0, as in dot products of bf16."""
+    bits = ir.VectorType.get([VECTOR_LANES], ir.IntegerType.get_signless(16))
+    return arith.BitcastOp(bits, _call("llvm.x86.avx512bf16.cvtneps2bf16.512", value, ir.BF16Type.get())).result
+
+
+def _call(intrinsic: str, value: ir.Value, element: ir.Type) -> ir.Value:
     attributes = {
-        "intrin": ir.StringAttr.get("llvm.lrint"),
+        "intrin": ir.StringAttr.get(intrinsic),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
     }
+    kind = ir.VectorType.get([VECTOR_LANES], element)
     return ir.Operation.create("llvm.call_intrinsic", [kind], [value], attributes).result
