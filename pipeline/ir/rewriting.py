@@ -103,6 +103,19 @@ def build_generic(
     return generic
 
 
+def build_elementwise(value: ir.Value, element: ir.Type, compute: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """A tensor of the shape of another one at the insertion point, of whose elements each is computed from one."""
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
+    made = build_generic(
+        [value],
+        [empty_like(value, element)],
+        [identity, identity],
+        iterator_types([False] * identity.n_dims),
+        lambda elements: [compute(elements[0])],
+    )
+    return made.results[0]
+
+
 def iterator_types(reductions: Iterable[bool]) -> list[ir.Attribute]:
     """What `build_generic` takes for loops that are reductions, or parallel."""
     kinds = ("reduction" if reduces else "parallel" for reduces in reductions)

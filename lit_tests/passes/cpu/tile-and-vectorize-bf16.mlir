@@ -222,3 +222,34 @@ func.func @not_in_words(%few: memref<2x8xbf16>, %x: memref<3x8xbf16>, %w: memref
   }
   return
 }
+
+// -----
+
+// One row of a factor that is rounded to bf16 as it is dequantized: there is an instruction for that.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @rounded
+// CHECK: %[[Q:.*]] = arith.sitofp %{{.*}} : vector<16xi8> to vector<16xf32>
+// CHECK: %[[W:.*]] = arith.mulf %[[Q]], %{{.*}} : vector<16xf32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtneps2bf16.512"(%[[W]]) : (vector<16xf32>) -> vector<16xbf16>
+// CHECK: math.fma
+// PLAIN-LABEL: func.func @rounded
+// PLAIN-NOT: call_intrinsic
+func.func @rounded(%x: memref<1x8xf32>, %w: memref<8x16xi8>, %s: memref<16xf32>, %y: memref<1x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : memref<1x8xf32>, memref<8x16xi8>, memref<16xf32>) outs(%y : memref<1x16xf32>) {
+  ^bb0(%a: f32, %q: i8, %c: f32, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %r = arith.truncf %g : f32 to bf16
+    %e = arith.extf %r : bf16 to f32
+    %h = arith.mulf %a, %e : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}

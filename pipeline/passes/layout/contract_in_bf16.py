@@ -16,7 +16,7 @@ from pipeline.analysis.scaled_sum import is_for_few_rows
 from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
-from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
+from pipeline.ir.rewriting import before, build_elementwise, empty_like
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 from pipeline.passmanager.patterns import PatternPass, pattern
 
@@ -158,15 +158,7 @@ def _narrowed(value: ir.Value, kind: ir.Type) -> ir.Value:
 
 
 def _rounded(value: ir.Value, kind: ir.Type) -> ir.Value:
-    identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
-    cast = build_generic(
-        [value],
-        [empty_like(value, kind)],
-        [identity, identity],
-        iterator_types([False] * identity.n_dims),
-        lambda elements: [arith.TruncFOp(kind, elements[0]).result],
-    )
-    return cast.results[0]
+    return build_elementwise(value, kind, lambda element: arith.TruncFOp(kind, element).result)
 
 
 def _padded(pad: ir.Operation, source: ir.Value) -> ir.Value:

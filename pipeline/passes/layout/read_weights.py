@@ -8,7 +8,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import is_permutation, loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured
-from pipeline.ir.rewriting import build_generic, empty_like, iterator_types
+from pipeline.ir.rewriting import build_elementwise
 from pipeline.mlir import arith, defining_op, ir, tensor
 from pipeline.passes.layout.dequantization import Source
 
@@ -33,15 +33,8 @@ class ReadWeight:
         value, wide = self.source.value, ir.F32Type.get()
         if element_type(value) == wide:
             return self.source
-        identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
-        made = build_generic(
-            [value],
-            [empty_like(value, wide)],
-            [identity, identity],
-            iterator_types([False] * identity.n_dims),
-            lambda elements: [arith.ExtFOp(wide, elements[0]).result],
-        )
-        return Source(made.results[0], self.source.places)
+        made = build_elementwise(value, wide, lambda element: arith.ExtFOp(wide, element).result)
+        return Source(made, self.source.places)
 
     def part(self, whole: Source, loops: int) -> Source:
         """What the op reads of a tensor that lies along the same loops, at the insertion point."""

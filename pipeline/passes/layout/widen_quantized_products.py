@@ -10,7 +10,7 @@ from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.analysis.product_body import is_quantized
 from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
+from pipeline.ir.rewriting import before, build_elementwise
 from pipeline.mlir import arith, ir
 from pipeline.passes.layout.dequantization import has_as_many_elements, has_quantized_tensors, read_known
 from pipeline.passes.layout.read_weights import read_weight
@@ -64,16 +64,9 @@ class WidenQuantizedProducts(PatternPass):
 def _widen(product: LinalgOp, number: int) -> None:
     """Has a product read a factor in f32, which its body no longer extends."""
     value, wide = product.operands[number], ir.F32Type.get()
-    identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
     with before(product.op):
-        extended = build_generic(
-            [value],
-            [empty_like(value, wide)],
-            [identity, identity],
-            iterator_types([False] * identity.n_dims),
-            lambda elements: [arith.ExtFOp(wide, elements[0]).result],
-        )
-    product.op.operands[number] = extended.results[0]
+        extended = build_elementwise(value, wide, lambda element: arith.ExtFOp(wide, element).result)
+    product.op.operands[number] = extended
     element = product.body.arguments[number]
     casts = [use.owner for use in element.uses]
     element.set_type(wide)
