@@ -67,20 +67,20 @@ def work(rank, folder):
         inside.compile(backend="pipeline")
         torch.testing.assert_close(trained(inside, DistributedDataParallel(inside, bucket_cap_mb=1), mine), expected)
         assert counters["pipeline"]["backward in eager"] == 0
-        dist.destroy_process_group()
+        dist.barrier()
         print("done", file=stacks, flush=True)
+        # What is left would now be taken apart, in which torch 2.13 may hang or abort, without a compiler as well: the
+        # reducer joins gloo's thread and holds the GIL, for which that thread waits to drop the context of a backward.
+        os._exit(0)
 
 
 def test_weights_are_those_of_one_process(tmp_path):
-    hanging = stacks_of_hanging_processes(tmp_path / "first")
-    if hanging and "/pipeline/" not in hanging:  # torch's own waiting for the other process, or at exit: seen twice
-        hanging = stacks_of_hanging_processes(tmp_path / "second")
+    hanging = stacks_of_hanging_processes(tmp_path)
     assert not hanging, hanging
 
 
 def stacks_of_hanging_processes(folder):
     """Where the two processes are that do not end, which they do by it; empty if they ended by themselves."""
-    folder.mkdir()
     both, deadline = processes.spawn(work, (folder,), nprocs=2, join=False), time.monotonic() + 130
     while not both.join(timeout=1):
         if time.monotonic() > deadline:
