@@ -27,8 +27,8 @@ _TOKEN = re.compile(
     rf"|(?P<literal>f0x[0-9A-Fa-f]+|{_SPECIAL}|{_NUMBER})"
     r"|[A-Za-z_][\w.]*"
 )
-#: Lines without one of these hold nothing that needs rewriting: most name types, and have no literal behind them.
-_WORTH_A_LOOK = re.compile(r"\bbfloat\b|\b(?:half|float|double)\b.*(?:\bf0x|\d\.|inf|nan)")
+_TYPE = re.compile(r"\b(?:half|float|double)\b")
+_LOOKS_LITERAL = re.compile(r"\bf0x|\d\.|inf|nan")
 
 _IN_VECTOR = re.compile(r"<\d+ x $")
 
@@ -39,7 +39,15 @@ def to_llvm22(text: str, keep_vectors: bool = False) -> str:
     With `keep_vectors`, vectors of bfloat stay what they are.
     """
     lines = text.split("\n")
-    return "\n".join(_rewrite_line(line, keep_vectors) if _WORTH_A_LOOK.search(line) else line for line in lines)
+    return "\n".join(_rewrite_line(line, keep_vectors) if _is_worth_a_look(line) else line for line in lines)
+
+
+def _is_worth_a_look(line: str) -> bool:
+    """Whether a line may need rewriting: most name types, a struct hundreds, and have no literal behind the first."""
+    if "bfloat" in line:
+        return True
+    first = _TYPE.search(line)
+    return first is not None and _LOOKS_LITERAL.search(line, first.end()) is not None
 
 
 def _rewrite_line(line: str, keep_vectors: bool) -> str:
