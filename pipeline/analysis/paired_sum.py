@@ -9,14 +9,16 @@ from pipeline.mlir import defining_op, ir
 
 
 def paired_sum_of(view: LinalgOp) -> ScaledSum | None:
-    """A sum of products of extf(x : bf16) and what bf16 has exactly, which more than a few rows share; None for others.
-
-    What makes a bf16 of a byte takes longer than the products of one row or two.
-    """
+    """A sum of products of extf(x : bf16) and what bf16 has exactly, where dot products save time; None for others."""
     found = narrow_sum_of(view)
-    if found is None or is_for_few_rows(view, found.weight):
+    if found is None or takes_longer_in_pairs(found, view):
         return None
     return found if narrow_data(found, view) is not None else None
+
+
+def takes_longer_in_pairs(found: ScaledSum, view: LinalgOp) -> bool:
+    """Whether making bf16 of bytes takes longer than the products of one row or two: not where they are made anyway."""
+    return is_for_few_rows(view, found.weight) and not _was_bf16(found.core)
 
 
 def narrow_sum_of(view: LinalgOp) -> ScaledSum | None:

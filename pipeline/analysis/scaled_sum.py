@@ -102,16 +102,17 @@ def is_for_few_rows(view: LinalgOp, weight: int) -> bool:
 
 
 def _entry(core: ir.Value, nibble: Nibble | None, view: LinalgOp) -> ir.Value | None:
-    """What of a core is computed from a number of four bits alone."""
+    """What of a core is computed from a number of four bits alone, if that has 32 bits."""
     if nibble is None:
         return None
-    weight = view.body.arguments[nibble.operand]
-    while inputs_behind(core, view) != [nibble.operand]:
-        peeled = _outermost(core, weight)
-        if peeled is None:
+    weight, value = view.body.arguments[nibble.operand], core
+    while inputs_behind(value, view) != [nibble.operand]:
+        op = defining_op(value)
+        behind = [] if op is None else [operand for operand in op.operands if weight in arguments_behind(operand)]
+        if len(behind) != 1:
             return None
-        core = peeled[1]
-    return core
+        value = behind[0]
+    return value if str(value.type) in ("f32", "i32") else None
 
 
 def _factors(view: LinalgOp) -> Iterator[tuple[ir.Value, ir.Value]]:

@@ -10,9 +10,8 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
-from pipeline.analysis.paired_sum import narrow_sum_of
+from pipeline.analysis.paired_sum import narrow_sum_of, takes_longer_in_pairs
 from pipeline.analysis.product_body import is_quantized
-from pipeline.analysis.scaled_sum import is_for_few_rows
 from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
@@ -81,7 +80,7 @@ class ContractInBf16(PatternPass):
         if not _is_f32(value) or not (is_exact or self.round):
             return False
         few = "few rows share the factor, and dot products would save less than making it bf16 takes"
-        reason = few if is_for_few_rows(view, found.weight) else self._why_not(op)
+        reason = few if takes_longer_in_pairs(found, view) else self._why_not(op)
         if reason is not None:
             self.missed(op, f"computed in f32: {reason}")
             return False

@@ -16,7 +16,7 @@ from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.factor_tile import FactorTile, Term
 from pipeline.passes.cpu.microkernel.vector_builders import splat_of_number, zeros
 
-_PERMUTE = "llvm.x86.avx512.permvar.sf.512"
+_PERMUTE = {ir.F32Type: "llvm.x86.avx512.permvar.sf.512", ir.IntegerType: "llvm.x86.avx512.permvar.si.512"}
 
 #: How many elements a table has, which are as many as a vector of f32.
 LANES = 16
@@ -259,7 +259,7 @@ def _splat(kind: ir.VectorType, number: int) -> ir.Value:
 def _permuted(table: ir.Value, indices: ir.Value) -> ir.Value:
     """The elements of a table at the lowest four bits of each index."""
     attributes = {
-        "intrin": ir.StringAttr.get(_PERMUTE),
+        "intrin": ir.StringAttr.get(_PERMUTE[type(table.type.element_type)]),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
     }

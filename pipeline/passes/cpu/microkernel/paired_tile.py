@@ -10,7 +10,7 @@ from pipeline.analysis.paired_sum import narrow_data, paired_sum_of
 from pipeline.analysis.scaled_sum import ScaledSum
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.mlir import arith, ir, vector
+from pipeline.mlir import arith, defining_op, ir, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
 from pipeline.passes.cpu.microkernel.dequantized_nest import DequantizedEmitter
 from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedTile, FillsPanel
@@ -18,6 +18,7 @@ from pipeline.passes.cpu.microkernel.dot_product_tile import GroupTile, behind, 
 from pipeline.passes.cpu.microkernel.factor_tile import Term
 from pipeline.passes.cpu.microkernel.loop_nest import loop_with
 from pipeline.passes.cpu.microkernel.rounded_tile import RoundedTile
+from pipeline.passes.cpu.microkernel.rounding import is_rounding_to_bf16, pairs_of_nearest_bf16
 from pipeline.passes.cpu.microkernel.vector_builders import floor_to
 
 #: How many terms an instruction adds, and the bits of a bf16.
@@ -83,7 +84,19 @@ class PairedTile(RoundedTile, GroupTile):
         """A vector of the cores of two terms, or of one and 0."""
         if self.panel is not None:
             return self.from_panel(terms[0], column)
+        rounded = self._rounded
+        if rounded is not None and len(terms) == _PAIR:
+            return pairs_of_nearest_bf16(*[self.value(rounded, term, row, column) for term in terms])
         return self._upper_halves([self.value(self.sum.core, term, row, column) for term in terms])
+
+    @cached_property
+    def _rounded(self) -> ir.Value | None:
+        """What the core is the nearest bf16 of, if AVX512_BF16 rounds it."""
+        widening = defining_op(self.sum.core)
+        rounding = None if widening is None or widening.name != "arith.extf" else defining_op(widening.operands[0])
+        if rounding is None or not is_rounding_to_bf16(rounding, self.stage.tile.lanes):
+            return None
+        return rounding.operands[0]
 
     def _dot(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         name, _ = dot_intrinsic(self.dot, self.stage.tile.lanes)
