@@ -18,7 +18,7 @@ def paired_sum_of(view: LinalgOp) -> ScaledSum | None:
 
 def takes_longer_in_pairs(found: ScaledSum, view: LinalgOp) -> bool:
     """Whether making bf16 of bytes takes longer than the products of one row or two: not where they are made anyway."""
-    return is_for_few_rows(view, found.weight) and not _was_bf16(found.core)
+    return is_for_few_rows(view, found.weight) and has_exactly(ir.BF16Type.get(), found.core)
 
 
 def narrow_sum_of(view: LinalgOp) -> ScaledSum | None:

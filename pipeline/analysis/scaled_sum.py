@@ -57,7 +57,7 @@ class ScaledSum:
 def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
     """How to compute a sum of products with a dequantized factor; None for others, and if there is nothing to gain."""
     found = dequantized_sum_of(view)
-    return found if found is not None and (found.steps or found.nibble is not None) else None
+    return found if found is not None and (found.steps or found.nibble is not None or _is_rounded(found.core)) else None
 
 
 def dequantized_sum_of(view: LinalgOp) -> ScaledSum | None:
@@ -86,6 +86,13 @@ def dequantized_sum_of(view: LinalgOp) -> ScaledSum | None:
             steps, depth, core = [op, *steps], max(depth, within), inside
         return ScaledSum(data, core, tuple(steps), weight, depth, nibble, _entry(core, nibble, view))
     return None
+
+
+def _is_rounded(value: ir.Value) -> bool:
+    """Whether a value was rounded to 16 bits, which takes several instructions."""
+    widening = defining_op(value)
+    rounding = None if widening is None or widening.name != "arith.extf" else defining_op(widening.operands[0])
+    return rounding is not None and rounding.name == "arith.truncf"
 
 
 def inputs_behind(value: ir.Value, view: LinalgOp) -> list[int]:

@@ -253,3 +253,66 @@ func.func @rounded(%x: memref<1x8xf32>, %w: memref<8x16xi8>, %s: memref<16xf32>,
   }
   return
 }
+
+// -----
+
+// Beside data in bf16, one row of such a factor is added up two terms at a time; both are rounded by one instruction.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#s = affine_map<(m, n, k) -> (n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @rounded_pairs
+// CHECK: %[[W0:.*]] = arith.mulf %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK: %[[W1:.*]] = arith.mulf %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK: %[[BOTH:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"(%[[W1]], %[[W0]]) : (vector<16xf32>, vector<16xf32>) -> vector<32xbf16>
+// CHECK: vector.shuffle %[[BOTH]], %{{.*}} [0, 16, 1, 17, {{.*}}, 15, 31] : vector<32xbf16>, vector<32xbf16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK-NOT: math.fma
+// The last term has no second one.
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtneps2bf16.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// PLAIN-LABEL: func.func @rounded_pairs
+// PLAIN-NOT: call_intrinsic
+func.func @rounded_pairs(%x: memref<1x9xbf16>, %w: memref<9x16xi8>, %s: memref<16xf32>, %y: memref<1x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #w, #s, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w, %s : memref<1x9xbf16>, memref<9x16xi8>, memref<16xf32>) outs(%y : memref<1x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %c: f32, %o: f32):
+    %b = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %c : f32
+    %r = arith.truncf %g : f32 to bf16
+    %e = arith.extf %r : bf16 to f32
+    %h = arith.mulf %b, %e : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}
+
+// -----
+
+// Must not: bytes alone are multiplied in f32 in fewer instructions than they would be made bf16.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @one_row_of_bytes
+// CHECK-NOT: call_intrinsic
+// CHECK: math.fma
+// CHECK-NOT: call_intrinsic
+// CHECK: return
+func.func @one_row_of_bytes(%x: memref<1x8xbf16>, %w: memref<8x16xi8>, %y: memref<1x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #w, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<1x8xbf16>, memref<8x16xi8>) outs(%y : memref<1x16xf32>) {
+  ^bb0(%a: bf16, %q: i8, %o: f32):
+    %b = arith.extf %a : bf16 to f32
+    %f = arith.sitofp %q : i8 to f32
+    %h = arith.mulf %b, %f : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}

@@ -128,6 +128,46 @@ func.func @words(%x: memref<1x8x2xf32>, %w: memref<2x64xi8>, %y: memref<1x16xf32
 
 // -----
 
+// Whatever follows: what of it is computed from the numbers alone is in the table, here integers.
+
+#x = affine_map<(m, n, k, h) -> (m, k, h)>
+#w = affine_map<(m, n, k, h) -> (k floordiv 4, n * 4 + k mod 4)>
+#z = affine_map<(m, n, k, h) -> (n)>
+#y = affine_map<(m, n, k, h) -> (m, n)>
+
+// CHECK-LABEL: func.func @words_of_integers
+// CHECK: %[[TABLE:.*]] = arith.constant dense<[0, 1, 2, 3, {{.*}}, 15]> : vector<16xi32>
+// CHECK: %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<64xi8> to vector<16xi32>
+// CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.x86.avx512.permvar.si.512"(%[[TABLE]], %[[WORDS]]) : (vector<16xi32>, vector<16xi32>) -> vector<16xi32>
+// CHECK: %[[D:.*]] = arith.subi %[[Q]], %{{.*}} : vector<16xi32>
+// CHECK: arith.sitofp %[[D]] : vector<16xi32> to vector<16xf32>
+func.func @words_of_integers(%x: memref<1x8x2xf32>, %w: memref<2x64xi8>, %z: memref<16xi32>, %y: memref<1x16xf32>) {
+  %bits = arith.constant 4 : i8
+  %mask = arith.constant 15 : i8
+  %third = arith.constant 0.3 : f32
+  linalg.generic {indexing_maps = [#x, #w, #z, #y], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w, %z : memref<1x8x2xf32>, memref<2x64xi8>, memref<16xi32>) outs(%y : memref<1x16xf32>) {
+  ^bb0(%a: f32, %b: i8, %p: i32, %o: f32):
+    %i = linalg.index 3 : index
+    %c = arith.index_castui %i : index to i8
+    %s = arith.muli %c, %bits : i8
+    %t = arith.shrui %b, %s : i8
+    %u = arith.andi %t, %mask : i8
+    %e = arith.extsi %u : i8 to i32
+    %q = arith.subi %e, %p : i32
+    %f = arith.sitofp %q : i32 to f32
+    %g = arith.mulf %f, %third : f32
+    %j = arith.truncf %g : f32 to f16
+    %k = arith.extf %j : f16 to f32
+    %h = arith.mulf %a, %k : f32
+    %r = arith.addf %o, %h : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// -----
+
 // Bytes that are no words: each is loaded once, for both of its halves.
 
 #x = affine_map<(m, n, k, h) -> (m, k, h)>
@@ -192,6 +232,38 @@ func.func @many_rows(%x: memref<40x8xf32>, %w: memref<8x256xi8>, %s: memref<256x
     %f = arith.sitofp %q : i8 to f32
     %g = arith.mulf %f, %c : f32
     %h = arith.mulf %a, %g : f32
+    %i = arith.addf %o, %h : f32
+    linalg.yield %i : f32
+  }
+  return
+}
+
+// -----
+
+// So are factors that are rounded to 16 bits and have no scale beside that.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @many_rows_of_f16
+// CHECK: %[[PANEL:.*]] = memref.alloc() {alignment = 64 : i64} : memref<8x32xf32>
+// CHECK: arith.truncf %{{.*}} : vector<16xf32> to vector<16xf16>
+// CHECK: vector.store %{{.*}}, %[[PANEL]]
+// CHECK: scf.for %{{[a-z0-9]+}} = %c0 to
+// CHECK-NOT: truncf
+// CHECK: math.fma
+// CHECK: memref.dealloc %[[PANEL]]
+func.func @many_rows_of_f16(%x: memref<40x8xf32>, %w: memref<8x256xi8>, %y: memref<40x256xf32>) {
+  %third = arith.constant 0.3 : f32
+  linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x8xf32>, memref<8x256xi8>) outs(%y : memref<40x256xf32>) {
+  ^bb0(%a: f32, %q: i8, %o: f32):
+    %f = arith.sitofp %q : i8 to f32
+    %g = arith.mulf %f, %third : f32
+    %t = arith.truncf %g : f32 to f16
+    %e = arith.extf %t : f16 to f32
+    %h = arith.mulf %a, %e : f32
     %i = arith.addf %o, %h : f32
     linalg.yield %i : f32
   }
