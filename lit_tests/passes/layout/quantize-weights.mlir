@@ -113,6 +113,22 @@ func.func @double(%x: tensor<3x16xf64>, %w: tensor<16x4xf64> {pipeline.weight = 
 
 // -----
 
+// Must not: convolutions, whose weights stay, and say so; data that is convolved with data has no weight.
+
+// CHECK-LABEL: func.func @convolutions
+// CHECK-NOT: i8
+// CHECK: linalg.conv_1d_ncw_fcw
+// CHECK: linalg.conv_1d_ncw_fcw
+func.func @convolutions(%x: tensor<1x4x9xf32>, %w: tensor<8x4x3xf32> {pipeline.weight = "w"}, %v: tensor<8x4x3xf32>,
+                        %init: tensor<1x8x7xf32>) -> (tensor<1x8x7xf32>, tensor<1x8x7xf32>) {
+  // expected-remark @below {{missed: its weight stays as it is: it is multiplied in no product of two matrices}}
+  %r = linalg.conv_1d_ncw_fcw ins(%x, %w : tensor<1x4x9xf32>, tensor<8x4x3xf32>) outs(%init : tensor<1x8x7xf32>) -> tensor<1x8x7xf32>
+  %s = linalg.conv_1d_ncw_fcw ins(%x, %v : tensor<1x4x9xf32>, tensor<8x4x3xf32>) outs(%init : tensor<1x8x7xf32>) -> tensor<1x8x7xf32>
+  return %r, %s : tensor<1x8x7xf32>, tensor<1x8x7xf32>
+}
+
+// -----
+
 // A weight of which a loop takes one part at a time: all of it is rounded in front of the loop, with the columns
 // innermost, and what was transposed in each round no longer is. Its data stays in f32.
 

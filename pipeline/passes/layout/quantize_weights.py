@@ -9,6 +9,7 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.matrix_product import read_matrix_product
+from pipeline.analysis.op_naming import is_product
 from pipeline.ir.element_types import byte_size, element_type
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
@@ -66,6 +67,7 @@ class QuantizeWeights(PatternPass):
         """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }; for w[i] with q[i] and scale[i]"""
         product = read_matrix_product(op, ir.F32Type, ir.F64Type)
         if product is None:
+            self._note_other_product(op, weights)
             return False
         found = {number: read_weight(product, number, weights) for number in (1, 0)}
         known = [(number, weight) for number, weight in found.items() if weight is not None]
@@ -82,6 +84,14 @@ class QuantizeWeights(PatternPass):
         self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with {shared}{also}")
         self._rewrite(product, number, weight)
         return True
+
+    def _note_other_product(self, op: ir.Operation, weights: ConstExprs) -> None:
+        """Says of a convolution, or of another sum of products with a weight, that this stays as it is."""
+        if not is_product(op) or not isinstance(element_type(op.results[0]), (ir.F32Type, ir.F64Type)):
+            return
+        known = [value for value in list(op.operands)[:2] if weights.knows(value)]
+        if len(known) == 1 and (byte_size(known[0].type) or 0) >= self.least_bytes:
+            self.missed(op, "its weight stays as it is: it is multiplied in no product of two matrices")
 
     def _why_not(self, product: LinalgOp, weight: ReadWeight, weights: ConstExprs) -> str | None:
         """Why a weight stays as it is; None if it is to be quantized."""
