@@ -168,6 +168,42 @@ func.func @words_of_integers(%x: memref<1x8x2xf32>, %w: memref<2x64xi8>, %z: mem
 
 // -----
 
+// Must not: a number that is read in two places, of which no one value is all that is computed from it alone.
+
+#x = affine_map<(m, n, k, h) -> (m, k, h)>
+#w = affine_map<(m, n, k, h) -> (k floordiv 4, n * 4 + k mod 4)>
+#z = affine_map<(m, n, k, h) -> (n)>
+#y = affine_map<(m, n, k, h) -> (m, n)>
+
+// CHECK-LABEL: func.func @words_read_twice
+// CHECK-NOT: permvar
+// CHECK: arith.andi %{{.*}}, %{{.*}} : vector<16xi8>
+// CHECK-NOT: permvar
+// CHECK: return
+func.func @words_read_twice(%x: memref<1x8x2xf32>, %w: memref<2x64xi8>, %z: memref<16xf32>, %y: memref<1x16xf32>) {
+  %bits = arith.constant 4 : i8
+  %mask = arith.constant 15 : i8
+  linalg.generic {indexing_maps = [#x, #w, #z, #y], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w, %z : memref<1x8x2xf32>, memref<2x64xi8>, memref<16xf32>) outs(%y : memref<1x16xf32>) {
+  ^bb0(%a: f32, %b: i8, %p: f32, %o: f32):
+    %i = linalg.index 3 : index
+    %c = arith.index_castui %i : index to i8
+    %s = arith.muli %c, %bits : i8
+    %t = arith.shrui %b, %s : i8
+    %u = arith.andi %t, %mask : i8
+    %f = arith.uitofp %u : i8 to f32
+    %l = arith.subf %f, %p : f32
+    %m = arith.addf %f, %p : f32
+    %g = arith.mulf %l, %m : f32
+    %h = arith.mulf %a, %g : f32
+    %r = arith.addf %o, %h : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// -----
+
 // Bytes that are no words: each is loaded once, for both of its halves.
 
 #x = affine_map<(m, n, k, h) -> (m, k, h)>
