@@ -57,7 +57,9 @@ class ScaledSum:
 def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
     """How to compute a sum of products with a dequantized factor; None for others, and if there is nothing to gain."""
     found = dequantized_sum_of(view)
-    return found if found is not None and (found.steps or found.nibble is not None or _is_rounded(found.core)) else None
+    if found is None or not (found.steps or found.nibble is not None or rounding_of(found.core) is not None):
+        return None
+    return found
 
 
 def dequantized_sum_of(view: LinalgOp) -> ScaledSum | None:
@@ -88,11 +90,11 @@ def dequantized_sum_of(view: LinalgOp) -> ScaledSum | None:
     return None
 
 
-def _is_rounded(value: ir.Value) -> bool:
-    """Whether a value was rounded to 16 bits, which takes several instructions."""
+def rounding_of(value: ir.Value) -> ir.Operation | None:
+    """The op that rounds to 16 bits what a value in more bits is; None if it was not rounded."""
     widening = defining_op(value)
     rounding = None if widening is None or widening.name != "arith.extf" else defining_op(widening.operands[0])
-    return rounding is not None and rounding.name == "arith.truncf"
+    return rounding if rounding is not None and rounding.name == "arith.truncf" else None
 
 
 def inputs_behind(value: ir.Value, view: LinalgOp) -> list[int]:

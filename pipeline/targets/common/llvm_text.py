@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     rf"|(?P<literal>f0x[0-9A-Fa-f]+|{_SPECIAL}|{_NUMBER})"
     r"|[A-Za-z_][\w.]*"
 )
+
 #: What a literal stands behind, and what it begins with.
 _TYPE = re.compile(r"\b(?:half|float|double)\b")
 _LOOKS_LITERAL = re.compile(r"\bf0x|\d\.|inf|nan")

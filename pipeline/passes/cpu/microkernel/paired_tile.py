@@ -7,10 +7,10 @@ from functools import cached_property
 
 from pipeline.analysis.dot_product import BF16_PAIRS, DotProduct
 from pipeline.analysis.paired_sum import narrow_data, paired_sum_of
-from pipeline.analysis.scaled_sum import ScaledSum
+from pipeline.analysis.scaled_sum import ScaledSum, rounding_of
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.mlir import arith, defining_op, ir, vector
+from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
 from pipeline.passes.cpu.microkernel.dequantized_nest import DequantizedEmitter
 from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedTile, FillsPanel
@@ -92,11 +92,9 @@ class PairedTile(RoundedTile, GroupTile):
     @cached_property
     def _rounded(self) -> ir.Value | None:
         """What the core is the nearest bf16 of, if AVX512_BF16 rounds it."""
-        widening = defining_op(self.sum.core)
-        rounding = None if widening is None or widening.name != "arith.extf" else defining_op(widening.operands[0])
-        if rounding is None or not is_rounding_to_bf16(rounding, self.stage.tile.lanes):
-            return None
-        return rounding.operands[0]
+        rounding = rounding_of(self.sum.core)
+        has_instruction = rounding is not None and is_rounding_to_bf16(rounding, self.stage.tile.lanes)
+        return rounding.operands[0] if rounding is not None and has_instruction else None
 
     def _dot(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         name, _ = dot_intrinsic(self.dot, self.stage.tile.lanes)
