@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.analysis.scaled_sum import ScaledSum, scaled_sum_of
 from pipeline.ir.constants import as_index
+from pipeline.ir.intrinsics import call_intrinsic
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import BITS, HALVES, MASK, WORD_BYTES
 from pipeline.mlir import arith, ir, vector
@@ -258,9 +259,4 @@ def _splat(kind: ir.VectorType, number: int) -> ir.Value:
 
 def _permuted(table: ir.Value, indices: ir.Value) -> ir.Value:
     """The elements of a table at the lowest four bits of each index."""
-    attributes = {
-        "intrin": ir.StringAttr.get(_PERMUTE[type(table.type.element_type)]),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
-    }
-    return ir.Operation.create("llvm.call_intrinsic", [table.type], [table, indices], attributes).result
+    return call_intrinsic(_PERMUTE[type(table.type.element_type)], table.type, table, indices)

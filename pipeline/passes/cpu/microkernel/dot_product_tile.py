@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.analysis.dot_product import DotProduct, dot_product_of, lies_in_groups
 from pipeline.ir.constants import as_index
+from pipeline.ir.intrinsics import call_intrinsic
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel.lane_factors import lane, load_lanes
 from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
@@ -191,13 +192,7 @@ def sum_of(intrinsic: str, total: ir.Value, left: ir.Value, right: ir.Value, dot
     element = ir.BF16Type.get() if dot.unsigned is None else ir.IntegerType.get_signless(8)
     kind = ir.VectorType.get([dot.steps * ir.VectorType(total.type).shape[0]], element)
     factors = [vector.BitCastOp(kind, factor).result for factor in (left, right)]
-    attributes = {
-        "intrin": ir.StringAttr.get(intrinsic),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0]),
-    }
-    made = ir.Operation.create("llvm.call_intrinsic", [total.type], [total, *factors], attributes)
-    return made.result
+    return call_intrinsic(intrinsic, total.type, total, *factors)
 
 
 def dot_intrinsic(dot: DotProduct, lanes: int, first: int = 0) -> tuple[str, int]:

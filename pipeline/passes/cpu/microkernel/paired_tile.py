@@ -93,8 +93,9 @@ class PairedTile(RoundedTile, GroupTile):
     def _rounded(self) -> ir.Value | None:
         """What the core is the nearest bf16 of, if AVX512_BF16 rounds it."""
         rounding = rounding_of(self.sum.core)
-        has_instruction = rounding is not None and is_rounding_to_bf16(rounding, self.stage.tile.lanes)
-        return rounding.operands[0] if rounding is not None and has_instruction else None
+        if rounding is None or not is_rounding_to_bf16(rounding, self.stage.tile.lanes):
+            return None
+        return rounding.operands[0]
 
     def _dot(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
         name, _ = dot_intrinsic(self.dot, self.stage.tile.lanes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.intrinsics import call_intrinsic
 from pipeline.mlir import arith, defining_op, ir, vector
 
 #: How many f32 one of its vectors has.
@@ -20,7 +21,7 @@ def rounded_by_conversion(op: ir.Operation, lanes: int) -> ir.Value | None:
 
 def round_and_convert(value: ir.Value) -> ir.Value:
     """A vector of f32 as the nearest i32, to even in the middle of two."""
-    return _call("llvm.lrint", value, element=ir.IntegerType.get_signless(32))
+    return call_intrinsic("llvm.lrint", _vector(ir.IntegerType.get_signless(32)), value)
 
 
 def is_rounding_to_bf16(op: ir.Operation, lanes: int) -> bool:
@@ -32,24 +33,18 @@ def is_rounding_to_bf16(op: ir.Operation, lanes: int) -> bool:
 
 def nearest_bf16(value: ir.Value) -> ir.Value:
     """The bits of the bf16 nearest to a vector of f32. Denormal ones are 0, as in dot products of bf16."""
-    bits = ir.VectorType.get([VECTOR_LANES], ir.IntegerType.get_signless(16))
-    return arith.BitcastOp(bits, _call("llvm.x86.avx512bf16.cvtneps2bf16.512", value, element=ir.BF16Type.get())).result
+    nearest = call_intrinsic("llvm.x86.avx512bf16.cvtneps2bf16.512", _vector(ir.BF16Type.get()), value)
+    return arith.BitcastOp(_vector(ir.IntegerType.get_signless(16)), nearest).result
 
 
 def pairs_of_nearest_bf16(first: ir.Value, second: ir.Value) -> ir.Value:
     """Words of the bf16 nearest to two vectors of f32, those of the first in the lowest bits. Denormal ones are 0."""
-    one_behind_the_other = _call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", second, first, element=ir.BF16Type.get())
+    both = ir.VectorType.get([2 * VECTOR_LANES], ir.BF16Type.get())
+    one_behind_the_other = call_intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", both, second, first)
     order = [lane + half for lane in range(VECTOR_LANES) for half in (0, VECTOR_LANES)]
     side_by_side = vector.ShuffleOp(one_behind_the_other, one_behind_the_other, order).result
-    words = ir.VectorType.get([VECTOR_LANES], ir.IntegerType.get_signless(32))
-    return vector.BitCastOp(words, side_by_side).result
+    return vector.BitCastOp(_vector(ir.IntegerType.get_signless(32)), side_by_side).result
 
 
-def _call(intrinsic: str, *values: ir.Value, element: ir.Type) -> ir.Value:
-    attributes = {
-        "intrin": ir.StringAttr.get(intrinsic),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(values), 0]),
-    }
-    kind = ir.VectorType.get([len(values) * VECTOR_LANES], element)
-    return ir.Operation.create("llvm.call_intrinsic", [kind], list(values), attributes).result
+def _vector(element: ir.Type) -> ir.VectorType:
+    return ir.VectorType.get([VECTOR_LANES], element)

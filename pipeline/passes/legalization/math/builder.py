@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline.ir.intrinsics import call_intrinsic
 from pipeline.mlir import arith, ir
 
 Predicate = arith.CmpFPredicate
@@ -198,7 +199,7 @@ class Vectors:
         mask, rounding = ir.IntegerType.get_signless(max(8, self.kind.shape[0])), ir.IntegerType.get_signless(32)
         every = arith.ConstantOp(mask, ir.IntegerAttr.get(mask, -1)).result
         current = arith.ConstantOp(rounding, ir.IntegerAttr.get(rounding, 4)).result
-        return self._intrinsic(_SCALEF[str(self.kind)], [x, exponent, x, every, current])
+        return call_intrinsic(_SCALEF[str(self.kind)], self.kind, x, exponent, x, every, current)
 
     @property
     def has_lookup(self) -> bool:
@@ -208,15 +209,8 @@ class Vectors:
     def lookup(self, table: Sequence[float], places: ir.Value) -> ir.Value:
         """The numbers of a table at places, of which only the last bits count; see `has_lookup`."""
         numbers = ir.DenseElementsAttr.get(np.array(table, np.float32), type=self.kind)
-        return self._intrinsic(_LOOKUP[str(self.kind)], [arith.ConstantOp(self.kind, numbers).result, places])
-
-    def _intrinsic(self, name: str, operands: list[ir.Value]) -> ir.Value:
-        attributes = {
-            "intrin": ir.StringAttr.get(name),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-        }
-        return ir.Operation.create("llvm.call_intrinsic", [self.kind], operands, attributes).result
+        known = arith.ConstantOp(self.kind, numbers).result
+        return call_intrinsic(_LOOKUP[str(self.kind)], self.kind, known, places)
 
     def halves(self, integer: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Two integers of about the same size whose sum is `integer`, for small ones.
