@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
-#: Read by the processes that ray starts: no telemetry, a token of this session's own, no file in the home directory.
+#: Read by the processes that ray starts: no telemetry, a token of this session's own, no file in the home directory; and
+#: workers of ordinary priority, as with ray's own (nice 15) they get a thirtieth of a core beside other tests.
 os.environ |= {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_worker_niceness": "0",
 }
 
 #: A node that is gone is missed after some seconds, not half a minute; one that is busy is not.
