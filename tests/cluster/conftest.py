@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-#: Read by the processes that ray starts: no telemetry, a token of this session's own, no file in the home directory; and
-#: workers of ordinary priority, as with ray's own (nice 15) they get a thirtieth of a core beside other tests.
+#: Read by the processes that ray starts: no telemetry, a token of this session's own, no file in the home directory;
+#: and workers of ordinary priority, as with ray's own (nice 15) they get a thirtieth of a core beside other tests.
 os.environ |= {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",

@@ -130,3 +130,9 @@ def eager(model, ids, **settings):
     """What transformers generates in eager mode."""
     mask = settings.pop("attention_mask", torch.ones_like(ids))
     return model.generate(ids, attention_mask=mask, **settings)
+
+
+def traced_one_by_one(lm):
+    """What remarks say of equal layers that were not traced once for all."""
+    entries = (lm.prefill, lm.decode)
+    return [one.reason for entry in entries for one in entry.remarks if "equal layers" in one.reason]

@@ -17,6 +17,11 @@ from pipeline.frontend.generation.repeated_layers import RepeatedLayers
 _SIZES = {"n_embd": 16, "n_head": 2, "n_positions": 64, "vocab_size": VOCABULARY, "eos_token_id": None}
 
 
+def _t5():
+    sizes = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_heads": 2, "num_layers": 4}
+    return tf.T5Config(vocab_size=VOCABULARY, decoder_start_token_id=0, eos_token_id=None, **sizes)
+
+
 def _traced(model, monkeypatch, **options):
     """A model compiled, and how many layers were traced and repeated in each entry."""
     counts = []
@@ -48,6 +53,16 @@ def test_programs_are_those_of_layers_traced_one_by_one(name, monkeypatch):
         assert one.signature == other.signature
     ids = prompt(1, 7).numpy()
     assert np.array_equal(shared.generate(ids, max_new_tokens=20), apart.generate(ids, max_new_tokens=20))
+
+
+def test_layers_that_read_a_source_and_give_back_what_they_are_given(monkeypatch):
+    """T5's ask by their number whether the source's keys and values are there; the first computes a bias for all."""
+    torch.manual_seed(0)
+    model = tf.AutoModelForSeq2SeqLM.from_config(_t5()).eval().requires_grad_(False)
+    lm, counts = _traced(model, monkeypatch, max_source_length=16)
+    assert counts == [(2, 4), (1, 2)]
+    ids = prompt(1, 9)
+    assert torch.equal(lm.generate(ids, max_new_tokens=12), eager(model, ids, max_new_tokens=12))
 
 
 def test_layers_with_windows_in_turns_are_traced_once_for_each_kind(monkeypatch):

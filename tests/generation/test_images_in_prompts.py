@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers as tf
 from generation.models_with_inputs import DECODERS, IMAGE, LENGTH, model_with_inputs, rows
-from generation.small_models import prompt, small_model
+from generation.small_models import prompt, small_model, traced_one_by_one
 from updates.support import remarks
 
 import pipeline
@@ -43,6 +43,7 @@ def test_tokens_are_those_of_eager_mode(name):
     """Two rows, of which one has padding; each alone; a text without an image behind them."""
     model, read = model_with_inputs(name)
     lm = compiled(model, read, batch=3)
+    assert not traced_one_by_one(lm)
     seen = set()
     for first, count in ((0, 2), (0, 1), (1, 1)):
         given = rows(read, first, count)

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers as tf
 from generation.models_with_inputs import ENCODERS, model_with_inputs, rows
-from generation.small_models import VOCABULARY, prompt
+from generation.small_models import VOCABULARY, prompt, traced_one_by_one
 
 import pipeline
 from pipeline import ArgumentError, CaptureError, OptionError
@@ -29,6 +29,7 @@ def test_tokens_are_those_of_eager_mode(name):
     """Two rows, of which one may be masked; each alone; texts that begin with tokens of the caller."""
     model, read = model_with_inputs(name)
     lm = compiled(model, read)
+    assert not traced_one_by_one(lm)
     seen = set()
     for first, count, begun in (
         (0, 2, None),

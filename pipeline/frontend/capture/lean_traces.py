@@ -15,9 +15,11 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import proxy
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols, uninteresting_files
 
+from pipeline.frontend.capture.lines_of_ops import with_lines_of_users
 from pipeline.frontend.capture.replaced import replaced
 
 
@@ -27,6 +29,7 @@ def lean_traces() -> Iterator[None]:
     uninteresting_files().add(__file__)  # torch's record of who asked about a size looks through these frames
     new = _New()
     with (
+        replaced(proxy.TracerBase, "create_node", with_lines_of_users()),
         replaced(proxy_tensor, "_extract_tensor_metadata", _layout_if_symbolic),
         replaced(FakeTensorMode, "_get_output_info_for_cache_entry", _noting(new)),
         replaced(FakeTensorMode, "_output_from_cache_entry", _or_noted(new)),

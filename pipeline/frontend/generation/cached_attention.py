@@ -139,6 +139,19 @@ class _HiddenLayers(list[Any]):
         )
 
 
+class _FilledLayers(Sequence[SimpleNamespace]):
+    """The layers of a cache in which all is there; what one of them has is read where it is asked for."""
+
+    def __init__(self, count: int, layer: Callable[[int], SimpleNamespace]):
+        self._count, self._layer = count, layer
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._layer(place)
+
+
 class CacheView(StatesView, Cache):
     """The cache as a model sees it that puts tokens to the slots from `first` up to `end`.
 
@@ -157,7 +170,7 @@ class CacheView(StatesView, Cache):
         Cache.__init__(self, layers=[])
         StatesView.__init__(self, buffers, is_first=_is_zero(first))
         self.buffers, self.first, self._end, self._rows = buffers, first, end, rows
-        self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else _HiddenLayers()
+        self.layers = _FilledLayers(len(buffers.layers), self._layer) if is_filled else _HiddenLayers()
 
     def update(
         self,
@@ -177,7 +190,7 @@ class CacheView(StatesView, Cache):
             return key_states, value_states
         return self._read(keys, values)
 
-    def _layer(self, number: int) -> SimpleNamespace:
+    def _layer(self, number: int | LayerNumber) -> SimpleNamespace:
         """What is in the cache of a layer."""
         keys, values = self._read(*self.buffers.of_layer(number))
         return SimpleNamespace(keys=keys, values=values)

@@ -109,10 +109,8 @@ class TargetEntry(nn.Module):
         if length is None:
             assert source_mask is not None
             length = source_mask.shape[1]
-        cache = EncoderDecoderCache(
-            CacheView(self.cache, filled - 1, filled, rows), CacheView(self.source, 0, length, rows, is_filled=True)
-        )
-        cache.is_updated = dict.fromkeys(range(len(self.source.layers)), True)
+        source = CacheView(self.source, 0, length, rows, is_filled=True)
+        cache = _both(CacheView(self.cache, filled - 1, filled, rows), source, True)
         return _logits(self.model, self.fields.encoded(length), source_mask, input_ids, slots, cache)
 
 
@@ -144,6 +142,27 @@ class EncodedFields(nn.Module):
         return self.kind(last_hidden_state=unread, **dict(self.named_buffers()))
 
 
+class _IsFilled(dict[Any, bool]):
+    """Whether keys and values of the source are there: of all layers or of none, so that no layer's number is read."""
+
+    def __init__(self, layers: int, is_filled: bool):
+        super().__init__(dict.fromkeys(range(layers), is_filled))
+        self._is_filled = is_filled
+
+    def get(self, layer: Any, default: Any = None) -> bool:
+        """See the class."""
+        return self._is_filled
+
+    def __setitem__(self, layer: Any, is_filled: bool) -> None:
+        """Nothing: a layer asks once."""
+
+
+def _both(target: CacheView, source: CacheView, is_filled: bool) -> EncoderDecoderCache:
+    cache = EncoderDecoderCache(target, source)
+    cache.is_updated = _IsFilled(len(source), is_filled)
+    return cache
+
+
 def _first_logits(
     model: nn.Module,
     inputs: Mapping[str, torch.Tensor],
@@ -156,7 +175,7 @@ def _first_logits(
     if fields is not None:
         fields.keep(encoded)
     rows, length = len(input_ids), encoded.last_hidden_state.shape[1]
-    views = EncoderDecoderCache(CacheView(cache, 0, 1, rows), CacheView(source, 0, length, rows))
+    views = _both(CacheView(cache, 0, 1, rows), CacheView(source, 0, length, rows), False)
     return _logits(model, encoded, inputs.get("attention_mask"), input_ids, torch.arange(1), views)
 
 

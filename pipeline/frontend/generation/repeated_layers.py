@@ -80,8 +80,8 @@ class _Traced:
     Attributes:
         number: of its ops.
         layer: its place among all.
-        structure: of its results, of which `others` are the leaves that are no tensors.
-        given: the tensors among them.
+        structure: of its results, of which `others` are the leaves that it does not compute.
+        given: the tensors that it computes.
         kept: what its arguments are told by.
     """
 
@@ -92,10 +92,14 @@ class _Traced:
     given: Sequence[torch.Tensor]
     kept: Sequence[Any]
 
-    def results(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """What the layer returns, of which tensors are given."""
-        given = iter(tensors)
-        return pytree.tree_unflatten([next(given) if _is_hole(x) else x for x in self.others], self.structure)
+    def results(self, taken: Sequence[torch.Tensor], computed: Sequence[torch.Tensor]) -> Any:
+        """What the layer returns of these arguments, of which it computes some."""
+        given = iter(computed)
+        leaves = [
+            next(given) if _is_hole(leaf) else taken[leaf.place] if isinstance(leaf, _Taken) else leaf
+            for leaf in self.others
+        ]
+        return pytree.tree_unflatten(leaves, self.structure)
 
 
 #: What is traced, by its number, as long as somebody has it.
@@ -103,6 +107,13 @@ _traced: weakref.WeakValueDictionary[int, _Traced] = weakref.WeakValueDictionary
 
 #: Stands for a tensor among other values.
 _HOLE = object()
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Stands for a tensor that a layer gives back as it is: by its place among those that it was given."""
+
+    place: int
 
 
 def _is_hole(value: Any) -> bool:
@@ -148,14 +159,15 @@ class RepeatedLayers:
             given = iter(inside)
             args, kwargs = pytree.tree_unflatten([next(given) if _is_traced(x) else x for x in leaves], structure)
             results, result_structure = pytree.tree_flatten(forward(*args, **kwargs))
-            computed = [leaf for leaf in results if _is_traced(leaf)]
+            places = {id(tensor): _Taken(at) for at, tensor in enumerate(inside)}
+            others = [places.get(id(leaf), _HOLE) if _is_traced(leaf) else leaf for leaf in results]
+            computed = [leaf for leaf, other in zip(results, others, strict=True) if _is_hole(other)]
             if any(x._version for x in inside) or _share_memory(inside, computed):
-                raise CannotRepeatError("a layer writes to what it is given, or gives it back")
-            others = [_HOLE if _is_traced(leaf) else leaf for leaf in results]
+                raise CannotRepeatError("a layer writes to what it is given, or gives a view of it back")
             known = _Traced(number, place, result_structure, others, computed, leaves)
             self.known[key] = self.numbered[number] = _traced[number] = known
-            return known.results(_ENDS(computed, number))
-        return known.results(_AGAIN(tensors, known.number, place))
+            return known.results(tensors, _ENDS(computed, number))
+        return known.results(tensors, _AGAIN(tensors, known.number, place))
 
     def expanded(self, exported: ExportedProgram) -> ExportedProgram:
         """The functional program with the ops of all layers.
@@ -171,7 +183,8 @@ class RepeatedLayers:
     def names(self, layer: int) -> list[str]:
         """What a layer's weights, and keys and values, are called in the program."""
         own = self.layers[layer]
-        return [*(f"{own.prefix}{name}" for name, _ in own.tensors()), *self.cache.get(own.number, ())]
+        cached = self.cache.get(own.number, ()) if own.numbers else ()  # without its number it finds nothing there
+        return [*(f"{own.prefix}{name}" for name, _ in own.tensors()), *cached]
 
 
 def _is_traced(value: Any) -> bool:
