@@ -1,4 +1,4 @@
-"""torch's traces without what nobody here reads: a tenth of the time that they take, a fifth with symbolic sizes.
+"""torch's traces without what nobody here reads: a tenth of the time that they take, a sixth more of symbolic sizes.
 
 Of each value that a graph has torch notes the layout beside the tensor that says all about it. And it keeps what ops do
 with fake tensors, of which it makes one more for each op that is new to it, only to see that its dispatch keys are
