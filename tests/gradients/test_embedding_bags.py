@@ -30,8 +30,7 @@ def test_gradients(mode, padding, last):
         (result * torch.arange(result.numel()).view_as(result)).sum().backward()
         return result, model.weight.grad, weights.grad
 
-    options = {"fallback": "torch"} if mode == "max" else {}  # which torch runs
-    compiled = torch.compile(model, backend="pipeline", options=options)
+    compiled = torch.compile(model, backend="pipeline")
     torch.testing.assert_close(run(compiled, model), run(reference, reference))
 
 
@@ -45,6 +44,33 @@ def test_scaled_by_frequency(mode):
     for place, bag in zip(PLACES, itertools.chain(*([bag] * size for bag, size in enumerate(sizes))), strict=True):
         expected[place] += (1 / sizes[bag] if mode == "mean" else 1) / (place == PLACES).sum()
     torch.testing.assert_close(model.weight.grad, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_maxima(dtype, dynamic):
+    """Of equal rows the first has it, of NaN one that begins; bags of padding alone and of nothing are 0."""
+    table = torch.randn(10, 4, generator=torch.manual_seed(0)).to(dtype)
+    table[3], table[9, 1], table[0, 3] = table[9], -float("inf"), float("inf")
+    table[1, 2] = table[5, 0] = float("nan")
+    places = torch.tensor([1, 3, 9, 2, 2, 9, 1, 0, 1, 4, 5, 2])
+    offsets = torch.tensor([0, 2, 2, 5, 6, 9, 11])
+
+    def run(bags, places, offsets):
+        weight = table.clone().requires_grad_()
+        result = bags(places, weight, offsets, mode="max", padding_idx=2)
+        (result * torch.arange(result.numel()).view_as(result)).nan_to_num().sum().backward()
+        return result, weight.grad
+
+    compiled = torch.compile(nn.functional.embedding_bag, backend="pipeline", dynamic=dynamic)
+    calls = [
+        (places, offsets),
+        (places[:3].int(), torch.tensor([0, 1, 3], dtype=torch.int32)),
+        (places[:0], offsets[:1]),
+    ]
+    for given in calls if dynamic else calls[:1]:
+        expected = run(nn.functional.embedding_bag, *given)
+        torch.testing.assert_close(run(compiled, *given), expected, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -63,8 +89,9 @@ def test_sums_of_sixteen_bits(mode, dtype):
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
 @pytest.mark.parametrize("last", [False, True])
-def test_bags_without_places(kind, last):
-    model = nn.EmbeddingBag(10, 3, mode="sum", include_last_offset=last).requires_grad_(False)
+@pytest.mark.parametrize("mode", ["sum", "max"])
+def test_bags_without_places(kind, last, mode):
+    model = nn.EmbeddingBag(10, 3, mode=mode, include_last_offset=last).requires_grad_(False)
     for places, offsets in ((PLACES, [0, 0, 7, 7]), (PLACES[:0], [0, 0])):
         given = places.to(kind), torch.tensor(offsets, dtype=kind)
         torch.testing.assert_close(pipeline.compile(model, given)(*given), model(*given))

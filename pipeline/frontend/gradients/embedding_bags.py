@@ -1,6 +1,6 @@
-"""Gradients of bags of embeddings: sums and means of rows of a table, by the table and by the rows' weights.
+"""Gradients of bags of embeddings: of sums, means and maxima of rows, by the table and by the rows' weights.
 
-Which bag a row is in, and how many are in a bag, is found again; forward does not keep it.
+Which bag a row is in, and how many are in a bag, is found again; forward keeps which rows are the greatest.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pipeline.frontend.decompositions.replacements.embedding_bags import MAX, MEAN
 from pipeline.frontend.decompositions.replacements.indexing import searchsorted
-
-_MEAN, _MAX = 1, 2
 
 
 def embedding_bag_backward(
@@ -19,7 +18,7 @@ def embedding_bag_backward(
     offsets: Tensor,
     _bags: Tensor,
     _sizes: Tensor,
-    _greatest: Tensor,
+    greatest: Tensor,
     rows: int,
     scale_by_frequency: bool,
     mode: int,
@@ -29,14 +28,18 @@ def embedding_bag_backward(
 ) -> Tensor:
     """_embedding_bag_backward(g: [B, E], places: [N]) → zeros(rows, E).index_add(0, places, g[bags]), each one scaled.
 
-    Sparse gradients and those of maxima stay whole.
+    That of a maximum goes to the row that had it. Sparse gradients stay whole.
     """
-    if sparse or mode == _MAX:
+    if sparse:
         return NotImplemented
     bags = _bags_of(places, offsets, gradient.size(0))
     counted = places != padding_idx
     scale = counted.to(gradient.dtype)
-    if mode == _MEAN:
+    if mode == MAX:
+        sizes = torch.zeros(gradient.size(0), dtype=gradient.dtype).index_add(0, bags, scale)
+        given = torch.where((sizes > 0).unsqueeze(1), gradient, 0)
+        return torch.zeros(rows, gradient.size(1), dtype=gradient.dtype).scatter_add(0, greatest.long(), given)
+    if mode == MEAN:
         sizes = torch.zeros(gradient.size(0), dtype=gradient.dtype).index_add(0, bags, scale)
         scale = scale / sizes.clamp(min=1).index_select(0, bags)
     if per_sample_weights is not None:

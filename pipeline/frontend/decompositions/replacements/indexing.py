@@ -237,44 +237,6 @@ def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_s
     return floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
 
 
-@replaces(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
-def embedding_bag(
-    weight: Tensor,
-    places: Tensor,
-    offsets: Tensor,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> Any:
-    """embedding_bag(table, places, offsets) → the sums of each bag's rows times their weights; for means, divided.
-
-    torch-mlir has sums alone, without padding, does not look at the weights, and reads all rows for each bag.
-    """
-    if mode > 1:
-        return NotImplemented
-    count = offsets.size(0) - int(include_last_offset)
-    begun = torch.zeros(places.size(0) + 1, dtype=offsets.dtype)
-    begun = begun.index_add(0, offsets[:count], torch.ones_like(offsets[:count]))
-    bags = begun.cumsum(0)[: places.size(0)] - 1
-    dtype = torch.promote_types(weight.dtype, torch.float32)  # 16 bits are summed in float32
-    rows = weight.index_select(0, places).to(dtype)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    if padding_idx >= 0:
-        rows = torch.where((places == padding_idx).unsqueeze(1), 0, rows)
-    result = torch.zeros(count, weight.size(1), dtype=dtype).index_add(0, bags, rows)
-    if mode == 1:
-        counts = (places != padding_idx).to(dtype)
-        sizes = torch.zeros(count, dtype=dtype).index_add(0, bags, counts)
-        result = result / sizes.clamp(min=1).unsqueeze(1)
-    result = result.to(weight.dtype)
-    unused = torch.zeros_like(offsets)  # what a backward pass would want
-    return result, unused, unused.clone(), unused.clone()
-
-
 @replaces(aten.searchsorted.Tensor)
 def searchsorted(
     line: Tensor,
