@@ -1,4 +1,4 @@
-"""Gradients of `torch.cdist`, of every norm and of rows that are equal, beside eager's."""
+"""Distances of pairs of rows and gradients of `torch.cdist` and `pdist`, of every norm and of rows that are equal."""
 
 from __future__ import annotations
 
@@ -52,4 +52,23 @@ def test_gradients_of_distances_of_any_number_of_rows(p):
         torch.cdist(*pairs[1], p).square().sum().backward()
         for found, expected in zip(*pairs, strict=True):
             torch.testing.assert_close(found.grad, expected.grad, rtol=1e-4, atol=1e-5)
+    assert counters["pipeline"]["backward in eager"] == 0
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_pairs_of_rows(p, dynamic):
+    """Of many, few, two, one and no rows, some of them equal; of no columns."""
+    called = torch.compile(lambda x: torch.pdist(x, p).sin(), backend="pipeline", dynamic=dynamic)
+    for rows, columns in ((30, 5), (3, 2), (2, 5)) if dynamic else ((7, 3), (1, 3), (0, 3), (4, 0)):
+        x = torch.randn(rows, columns, dtype=torch.float64, generator=torch.manual_seed(rows))
+        if rows > 2:
+            x[2] = x[0]
+            x[1, :1] = x[0, :1]
+        found, expected = x.clone().requires_grad_(), x.clone().requires_grad_()
+        results = called(found), torch.pdist(expected, p).sin()
+        torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
+        for result in results[: 2 if rows else 1]:  # eager's backward pass of no rows reads memory that is not there
+            (result * torch.arange(1.0, len(result) + 1)).sum().backward()
+        torch.testing.assert_close(found.grad, expected.grad if rows else x, rtol=1e-10, atol=1e-12)
     assert counters["pipeline"]["backward in eager"] == 0

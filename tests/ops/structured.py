@@ -181,6 +181,7 @@ REDUCTIONS = {
     "all": lambda x, y, z: x.all(),
     "any dim": lambda x, y, z: x.any(1),
     "all dim": lambda x, y, z: x.all(-1, keepdim=True),
+    "all dims": lambda x, y, z: (x.all((0, -1)), (x > y).all((1,), keepdim=True), z.all(())),
     "all nan": lambda x, y, z: y.all(-1),
     "var": lambda x, y, z: z.var(),
     "var dim": lambda x, y, z: z.var(0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -19,8 +18,10 @@ def any_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 @replaces(aten.all.default, aten.all.dim, aten.all.dims)
 def all_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """all(x: numbers) → all(x != 0); in uint8 for uint8."""
-    return NotImplemented if x.dtype == torch.bool else _quantified(torch.all, x, dim, keepdim)
+    """all(x: numbers) → all(x != 0); in uint8 for uint8; all(x, dims) → not any(not x, dims), which torch-mlir has."""
+    if x.dtype != torch.bool:
+        return _quantified(torch.all, x, dim, keepdim)
+    return NotImplemented if dim is None or isinstance(dim, int) else torch.any(~x, dim, keepdim).logical_not()
 
 
 @replaces(aten._is_any_true.default)
@@ -45,38 +46,6 @@ def _quantified(quantifier: Decomposition, x: Tensor, dim: Any, keepdim: bool) -
 def mean(x: Tensor, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """mean(x, dtype=f64) → mean(x in f64)."""
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).mean(dim, keepdim)
-
-
-@replaces(aten._cdist_forward.default)
-def cdist(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
-    """cdist(a, b, p) → the p-norms of the differences of all rows."""
-    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
-    if p != math.inf:
-        return torch.linalg.vector_norm(difference, p, -1)
-    has_columns = not isinstance(a.size(-1), int) or a.size(-1) > 0
-    return difference.abs().amax(-1) if has_columns else difference.sum(-1)
-
-
-@replaces(aten._cdist_backward.default)
-def cdist_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distances: Tensor) -> Tensor:
-    """_cdist_backward(g: [.., m, n], a: [.., m, k], b: [.., n, k], p, distances) → sums over the rows of b, for a.
-
-    Rows that are equal have none.
-    """
-    difference, distance = a.unsqueeze(-2) - b.unsqueeze(-3), distances.unsqueeze(-1)
-    if p == 0:
-        return torch.zeros_like(a)
-    if p == 1:
-        slope = difference.sign()
-    elif p == 2:
-        slope = difference / distance
-    elif p == math.inf:
-        slope = difference.sign() * (difference.abs() == distance)
-    else:
-        slope = difference.sign() * (difference.abs() / distance) ** (p - 1)
-    if p not in (1, math.inf):
-        slope = torch.where((distance == 0) | ((difference == 0) & (p < 1)), 0.0, slope)
-    return (slope * gradient.unsqueeze(-1)).sum(-2)
 
 
 @replaces(aten.norm.Scalar, aten.norm.ScalarOpt_dim, aten.norm.ScalarOpt_dtype, aten.norm.ScalarOpt_dim_dtype)
