@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.nn.modules import transformer
 
 from pipeline.errors import CaptureError
+from pipeline.frontend.capture.branching_functions import corrcoef, cov, gaussian_nll_loss
 from pipeline.frontend.capture.replaced import replaced
 from pipeline.frontend.capture.symbolic_functions import kron, one_hot, pooled_size, take_along_dim
 
@@ -81,6 +82,9 @@ _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch, "_is_all_true", _asserted),
     (torch, "_check_tensor_all_with", _checked),
     (torch, "max_pool1d", _max_pool1d),
+    (functional, "gaussian_nll_loss", gaussian_nll_loss),
+    *((owner, "cov", cov) for owner in (torch, torch.Tensor)),
+    *((owner, "corrcoef", corrcoef) for owner in (torch, torch.Tensor)),
     (functional, "one_hot", one_hot),
     *((owner, "kron", kron) for owner in (torch, torch.Tensor)),
     *((owner, "take_along_dim", take_along_dim) for owner in (torch, torch.Tensor)),
