@@ -104,6 +104,12 @@ def ctc_loss(y):
     return nn.functional.ctc_loss(y.log_softmax(-1)[:, None], torch.tensor([[1, 2, 3]]), *lengths)
 
 
+def ctc_loss_of_joined_targets(y):
+    """Two sequences, whose lengths are numbers."""
+    both = y.log_softmax(-1)[:, None].expand(4, 2, 4)
+    return nn.functional.ctc_loss(both, torch.tensor([1, 2, 3]), (4, 3), (2, 1), reduction="none")
+
+
 FUNCTIONS = {
     "solve from the right": (lambda y: torch.linalg.solve(positive(y), y, left=False), "linalg_solve"),
     "matrix_exp": (torch.linalg.matrix_exp, "linalg_matrix_exp"),
@@ -112,6 +118,7 @@ FUNCTIONS = {
     "eigh": (lambda y: torch.linalg.eigvalsh(y + y.mT), "linalg_eigh"),
     "lstsq": (lambda y: torch.linalg.lstsq(y.exp(), y).solution, "linalg_lstsq"),
     "ctc_loss": (ctc_loss, "_ctc_loss"),
+    "ctc_loss of joined targets": (ctc_loss_of_joined_targets, "_ctc_loss"),
     "custom": (lambda y: torch.ops.pipeline_tests.doubled(y), "doubled"),
     "custom that writes": (incremented, "auto_functionalized"),
     "poisson": (lambda y: torch.poisson(y.abs()), "poisson"),

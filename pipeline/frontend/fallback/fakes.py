@@ -36,4 +36,4 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, *args: Any, **kwargs: Any) -> 
     return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, 2 * targets.size(-1) + 1)
 
 
-_FAKES = {"aten::linalg_lstsq": _lstsq, "aten::_ctc_loss.Tensor": _ctc_loss}
+_FAKES = {"aten::linalg_lstsq": _lstsq, "aten::_ctc_loss": _ctc_loss, "aten::_ctc_loss.Tensor": _ctc_loss}
