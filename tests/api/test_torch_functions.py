@@ -38,6 +38,10 @@ def test_a_distribution_checks_what_it_is_given(monkeypatch):
 WITH_SYMBOLIC_SIZES = {
     "one_hot": lambda x: F.one_hot(x.argmax(1), x.shape[0] + 4),
     "one_hot of a number": lambda x: F.one_hot(x.argmax(1), 4),
+    "combinations": lambda x: torch.combinations(x[:, 0]),
+    "combinations with replacement": lambda x: torch.combinations(x.argmax(1), with_replacement=True),
+    "combinations of one": lambda x: torch.combinations(x[:, 1], 1),
+    "combinations of a row": lambda x: (torch.combinations(x[0], 3), torch.combinations(x[0, :0], 2, True)),
     "kron": lambda x: torch.kron(x, torch.ones(2, 3)),
     "kron of ranks": lambda x: x[:, 0].kron(x),
     "take along a dim": lambda x: torch.take_along_dim(x, x.argmax(0, keepdim=True), 0),
@@ -55,6 +59,18 @@ def test_sizes_stay_symbolic(name):
         x = torch.randn(size, 4)
         torch.testing.assert_close(symbolic(x), function(x))
     torch.testing.assert_close(pipeline.compile(function, (x,))(x), function(x))
+
+
+@pytest.mark.parametrize("with_replacement", [False, True])
+def test_pairs_of_many(with_replacement):
+    """Which two they are is found by a root, which is rounded."""
+
+    def pairs(x):
+        return torch.combinations(x, with_replacement=with_replacement)
+
+    compiled = pipeline.compile(pairs, (torch.arange(5),), dynamic_shapes=({0: Dim.DYNAMIC},), fallback="error")
+    for count in (0, 1, 2, 257, 3000):
+        assert torch.equal(compiled(torch.arange(count)), pairs(torch.arange(count)))
 
 
 def test_a_class_that_there_is_not():

@@ -5,12 +5,16 @@ With the numbers of the example the compiled model would take no other sizes.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 from torch import SymInt, Tensor
 
+from pipeline.frontend.numbers.pairs import pairs
+
 _one_hot, _kron, _take_along_dim = torch.nn.functional.one_hot, torch.kron, torch.take_along_dim
+_combinations = torch.combinations
 
 
 def _are_numbers(*tensors: Tensor) -> bool:
@@ -53,6 +57,21 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     sizes = [torch.broadcast_shapes((one,), (two,))[0] for one, two in zip(input.shape, indices.shape, strict=True)]
     x, places = (_expanded(tensor, sizes, along) for tensor in (input, indices))
     return x.gather(along, places)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """combinations(x: [n], r) → x[all ways to take r of 0 .. n - 1]; torch selects by a mask how many nobody knows."""
+    if input.dim() != 1 or r < 1:
+        return _combinations(input, r, with_replacement)
+    count = input.shape[0]
+    if isinstance(count, int):
+        ways = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        return input[torch.tensor(list(ways(range(count), r)), dtype=torch.int64).reshape(-1, r)]
+    if r == 1:
+        return input.unsqueeze(1)
+    if r > 2:
+        return _combinations(input, r, with_replacement)
+    return torch.stack([input[places] for places in pairs(count, with_replacement)], 1)
 
 
 def pooled_size(

@@ -19,7 +19,7 @@ from torch.nn.modules import transformer
 from pipeline.errors import CaptureError
 from pipeline.frontend.capture.branching_functions import corrcoef, cov, gaussian_nll_loss
 from pipeline.frontend.capture.replaced import replaced
-from pipeline.frontend.capture.symbolic_functions import kron, one_hot, pooled_size, take_along_dim
+from pipeline.frontend.capture.symbolic_functions import combinations, kron, one_hot, pooled_size, take_along_dim
 
 _TORCH = Path(torch.__file__).parent
 
@@ -85,6 +85,7 @@ _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (functional, "gaussian_nll_loss", gaussian_nll_loss),
     *((owner, "cov", cov) for owner in (torch, torch.Tensor)),
     *((owner, "corrcoef", corrcoef) for owner in (torch, torch.Tensor)),
+    (torch, "combinations", combinations),
     (functional, "one_hot", one_hot),
     *((owner, "kron", kron) for owner in (torch, torch.Tensor)),
     *((owner, "take_along_dim", take_along_dim) for owner in (torch, torch.Tensor)),

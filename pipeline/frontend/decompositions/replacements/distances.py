@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
+from pipeline.frontend.numbers.pairs import pairs
 
 
 @replaces(aten._cdist_forward.default)
@@ -26,24 +27,17 @@ def cdist_backward(gradient: Tensor, a: Tensor, b: Tensor, p: float, distances: 
 @replaces(aten._pdist_forward.default)
 def pdist(x: Tensor, p: float = 2) -> Tensor:
     """pdist(x, p) → the p-norms of x[i] - x[j] for all i < j."""
-    first, second = _pairs(x)
+    first, second = pairs(x.size(0))
     return _norms(x.index_select(0, first) - x.index_select(0, second), p)
 
 
 @replaces(aten._pdist_backward.default)
 def pdist_backward(gradient: Tensor, x: Tensor, p: float, distances: Tensor) -> Tensor:
     """_pdist_backward(g: [pairs], x: [n, k], p, distances) → slopes, added to first rows, taken from second ones."""
-    first, second = _pairs(x)
+    first, second = pairs(x.size(0))
     slopes = _slopes(x.index_select(0, first) - x.index_select(0, second), distances.unsqueeze(-1), p)
     moved = slopes * gradient.unsqueeze(-1)
     return torch.zeros_like(x).index_add(0, first, moved).index_add(0, second, -moved)
-
-
-def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers of all pairs of rows, in rows of the triangle above the diagonal."""
-    rows = x.size(0)
-    first, second = torch.triu_indices(rows, rows, 1).unbind(0)
-    return first, second
 
 
 def _norms(difference: Tensor, p: float) -> Tensor:
