@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Images of containers forbid Python to keep bytecode. Every process that a test starts would compile 600 modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: gpu-check bench bench-language bench-shapes bench-train demo test test-quick checks format lint types lit pytest docs setup
 
 demo: setup

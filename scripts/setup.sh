@@ -7,7 +7,9 @@ python=${1:-python3}
 echo "setup: creating .venv with $("$python" --version)"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 echo "setup: installing pipeline and its pinned dependencies (constraints.txt) into .venv"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compile,dev,docs]'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[compile,dev,docs]'
+# On all processors, which pip does not do. A few packages carry templates that are no Python.
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null || true
 
 # The tests of reports look at their pages in a browser. Without it they fail, nothing else does.
 if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then
