@@ -164,8 +164,8 @@ GEMM = "pipeline.gemm"
 #: On a convolution whose last input is its weight, transformed for tiles of so many results.
 WINOGRAD = "pipeline.winograd"
 
-#: On a convolution whose weight is zero where it was filled up: for each of its dims, how many elements the dim and the
-#: one behind it have together that are not; 0 for dims that were not filled up.
+#: On a convolution whose weight is zero where it was filled up: three numbers for each pair of its dims, the dim of the
+#: taps of a phase, that of the phases, and how many elements the two have together that are not filled up.
 TAPS = "pipeline.taps"
 
 #: On a sum that is a Fourier transform: a dictionary of the attributes of `Transform` that shapes do not tell.

@@ -15,7 +15,7 @@
 // CHECK-NEXT: scf.for %{{.*}} = %[[ZERO]] to %[[COUNT]] step %[[ONE]] iter_args
 func.func @taps(%x: memref<9x3xf32>, %w: memref<2x2x3x8xf32>, %y: memref<8x2x8xf32>) {
   linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
-      ins(%x, %w : memref<9x3xf32>, memref<2x2x3x8xf32>) outs(%y : memref<8x2x8xf32>) attrs = {pipeline.taps = array<i64: 3, 0, 0, 0>} {
+      ins(%x, %w : memref<9x3xf32>, memref<2x2x3x8xf32>) outs(%y : memref<8x2x8xf32>) attrs = {pipeline.taps = array<i64: 0, 1, 3>} {
   ^bb0(%in: f32, %tap: f32, %out: f32):
     %product = arith.mulf %in, %tap : f32
     %sum = arith.addf %out, %product : f32
@@ -37,7 +37,7 @@ func.func @taps(%x: memref<9x3xf32>, %w: memref<2x2x3x8xf32>, %y: memref<8x2x8xf
 // CHECK: return
 func.func @other_dims(%x: memref<9x3xf32>, %w: memref<2x3x8xf32>, %y: memref<8x8xf32>) {
   linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-      ins(%x, %w : memref<9x3xf32>, memref<2x3x8xf32>) outs(%y : memref<8x8xf32>) attrs = {pipeline.taps = array<i64: 3, 0, 0, 0>} {
+      ins(%x, %w : memref<9x3xf32>, memref<2x3x8xf32>) outs(%y : memref<8x8xf32>) attrs = {pipeline.taps = array<i64: 0, 3, 3>} {
   ^bb0(%in: f32, %tap: f32, %out: f32):
     %product = arith.mulf %in, %tap : f32
     %sum = arith.addf %out, %product : f32
@@ -59,7 +59,7 @@ func.func @other_dims(%x: memref<9x3xf32>, %w: memref<2x3x8xf32>, %y: memref<8x8
 // CHECK: return
 func.func @rows(%x: memref<2x3xf32>, %w: memref<2x2x3x8xf32>, %y: memref<2x8xf32>) {
   linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-      ins(%x, %w : memref<2x3xf32>, memref<2x2x3x8xf32>) outs(%y : memref<2x8xf32>) attrs = {pipeline.taps = array<i64: 3, 0, 0, 0>} {
+      ins(%x, %w : memref<2x3xf32>, memref<2x2x3x8xf32>) outs(%y : memref<2x8xf32>) attrs = {pipeline.taps = array<i64: 0, 1, 3>} {
   ^bb0(%in: f32, %tap: f32, %out: f32):
     %product = arith.mulf %in, %tap : f32
     %sum = arith.addf %out, %product : f32

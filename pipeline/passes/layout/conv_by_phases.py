@@ -20,21 +20,30 @@ _BLOCK = 32
 
 @dataclass
 class _Dims:
-    """Dims of a tensor as they become: of which size, indexed how, which taps they have (see TAPS)."""
+    """Dims of a tensor as they become: of which size, indexed how, which of them were filled up (see TAPS)."""
 
     shape: list[int] = field(default_factory=list)
     places: list[ir.AffineExpr] = field(default_factory=list)
-    taps: list[int] = field(default_factory=list)
+    taps: list[tuple[int, int, int]] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)
 
-    def add(self, *dims: tuple[int, ir.AffineExpr, int]) -> None:
-        """The dims that the next dim of the tensor is split into: (size, index, taps)."""
+    def add(self, *dims: tuple[int, ir.AffineExpr]) -> None:
+        """The dims that the next dim of the tensor is split into: (size, index)."""
         first = len(self.shape)
         self.groups.append(list(range(first, first + len(dims))))
-        for size, place, taps in dims:
+        for size, place in dims:
             self.shape.append(size)
             self.places.append(place)
-            self.taps.append(taps)
+
+    def ordered(self, order: Sequence[int]) -> _Dims:
+        """The same dims, each alone, in another order."""
+        at = {dim: number for number, dim in enumerate(order)}
+        return _Dims(
+            shape=[self.shape[dim] for dim in order],
+            places=[self.places[dim] for dim in order],
+            taps=[(at[taps], at[phases], elements) for taps, phases, elements in self.taps],
+            groups=[[dim] for dim in range(len(order))],
+        )
 
 
 class PhaseLoops:
@@ -95,8 +104,8 @@ class PhaseLoops:
             lambda elements: copy_body(view, elements),
         )
         copy_attributes(view.op, new, "pipeline.")
-        if any(taps.taps):
-            new.attributes[TAPS] = ir.DenseI64ArrayAttr.get(taps.taps)
+        if taps.taps:
+            new.attributes[TAPS] = ir.DenseI64ArrayAttr.get([number for pair in taps.taps for number in pair])
         return new.results[0]
 
     def _at(self, expressions: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
@@ -165,14 +174,15 @@ class PhaseLoops:
     # weight
 
     def _weight(self) -> tuple[ir.Value, _Dims]:
-        """The weight with its taps split by phases: [.., taps of a phase, phases, ..].
+        """The weight with its taps split by phases, each phase in one piece: [F / block, phases, C, taps, block].
 
-        Where channels are to be innermost they are, in blocks if that goes, [F / block, .., block].
+        A block has all channels where they do not come out even. Results of few channels are computed along rows, and
+        read one element of their weight after the other, wherever these lie.
         """
         weight, found = self._view.op.operands[1], self._found
         kind = ir.RankedTensorType(weight.type)
         axes = {dim: axis for dim, axis in found.weight_dims.items() if axis.stride > 1}
-        channel = None if found.is_narrow or found.is_last else found.weight_channel
+        channel = None if found.is_narrow else found.weight_channel
         high = [0] * kind.rank
         dims = _Dims()
         for dim, place in enumerate(self._at(self._view.maps[1].results)):
@@ -180,21 +190,21 @@ class PhaseLoops:
             if dim in axes:
                 axis = axes[dim]
                 high[dim] = axis.taps * axis.stride - axis.kernel
-                filled_up = high[dim] > 0 and axis.taps > 1
-                dims.add((axis.taps, place, size if filled_up else 0), (axis.stride, self._first(axis), 0))
-            elif dim == channel and size % _BLOCK == 0:
+                dims.add((axis.taps, place), (axis.stride, self._first(axis)))
+                if high[dim] > 0 and axis.taps > 1:
+                    dims.taps.append((*dims.groups[dim], size))
+            elif dim == channel and size > _BLOCK and size % _BLOCK == 0:
                 block, inner = ir.AffineExpr.get_floor_div(place, _BLOCK), ir.AffineExpr.get_mod(place, _BLOCK)
-                dims.add((size // _BLOCK, block, 0), (_BLOCK, inner, 0))
+                dims.add((size // _BLOCK, block), (_BLOCK, inner))
             else:
-                dims.add((size, place, 0))
+                dims.add((size, place))
         value = expand(pad_with_zeros(weight, [0] * kind.rank, high), dims.shape, dims.groups)
         if channel is None:
             return value, dims
         *blocks, inner = dims.groups[channel]
-        order = [*blocks, *(dim for dim in range(len(dims.shape)) if dim not in dims.groups[channel]), inner]
-        return transpose(value, order), _Dims(
-            places=[dims.places[dim] for dim in order], taps=[dims.taps[dim] for dim in order]
-        )
+        outer = [*blocks, *(dims.groups[dim][1] for dim in axes)]
+        order = [*outer, *(dim for dim in range(len(dims.shape)) if dim not in (*outer, inner)), inner]
+        return transpose(value, order), dims.ordered(order)
 
     # result
 

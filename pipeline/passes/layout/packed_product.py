@@ -10,6 +10,7 @@ from math import prod
 from pipeline.analysis.dot_product import dot_product_of
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.scaled_dot import scaled_dot_of
+from pipeline.analysis.transposed_conv import renumber_taps
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import bounded_loops, loop_of
@@ -219,6 +220,8 @@ def read_packed(product: PackedProduct, layouts: Mapping[int, PanelLayout]) -> N
         argument.set_type(layouts[operand].packed)
         places = layouts[operand].places(list(split.maps[operand].results))
         read_by(generic, operand, argument, ir.AffineMap.get(split.loops, 0, places))
+        if operand == 1:
+            renumber_taps(generic, layouts[operand].moved)
         if read != argument:
             read.owner.erase()
     update_signature(kernel)

@@ -68,6 +68,11 @@ class PanelLayout:
         return [[start + part for part in range(len(sizes))] for start, sizes in zip(starts, self.parts, strict=True)]
 
     @property
+    def moved(self) -> list[int | None]:
+        """Where each dim of the weight lies in the packed one; None for those that are cut."""
+        return [self.order.index(dims[0]) if len(dims) == 1 else None for dims in self.groups]
+
+    @property
     def is_plain(self) -> bool:
         """Whether the elements stay where they are."""
         return self.order == self.dims_in_memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import TAPS
 from pipeline.ir.indexing_maps import bounded_loops, loop_of, moves
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
@@ -100,7 +101,7 @@ def _fold_one(generic: ir.Operation) -> bool:
     assert view is not None
     for number in range(view.inputs):
         reshape = defining_op(generic.operands[number])
-        if reshape is None or reshape.name not in RESHAPES:
+        if reshape is None or reshape.name not in RESHAPES or (number == 1 and TAPS in generic.attributes):
             continue
         through = _read_through(view.maps[number], reshape)
         if through is None or _hides_innermost(view.maps[number], through, reshape.operands[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.analysis.transposed_conv import renumber_taps
 from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
@@ -44,6 +45,8 @@ class SplitLoops:
                 lambda elements: copy_body(view, elements, self._index),
             )
         copy_attributes(view.op, new)
+        if view.inputs > 1:
+            renumber_taps(new, [dims[0] if len(dims) == 1 else None for dims in self._groups(view.maps[1])])
         with view.op.location, ir.InsertionPoint.after(new):
             results = [self._collapsed(*pair) for pair in zip(view.op.results, new.results, strict=True)]
         replace(view.op, results)
