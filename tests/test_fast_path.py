@@ -7,7 +7,6 @@ import pytest
 import torch
 from function_model import Function
 from torch import nn
-from torch.export import Dim
 
 import pipeline
 from pipeline.errors import ArgumentError
@@ -131,7 +130,6 @@ def write_where_checked(x, i):
 NOT_FAST = {
     "mutation of a weight": lambda: pipeline.compile(Counts(), (X,)),
     "checks and writes": lambda: pipeline.compile(Function(write_where_checked), (X.clone(), torch.tensor([1]))),
-    "dynamic": lambda: pipeline.compile(Function(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
     "returns its argument": lambda: pipeline.compile(Function(lambda x: (x, x * 2)), (X,)),
     "constant argument": lambda: pipeline.compile(Function(lambda x, n: x * n), (X, 2)),
 }

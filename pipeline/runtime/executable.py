@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pipeline import logs
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime.call import fast_path
 from pipeline.runtime.call.arguments import ArgumentReader
 from pipeline.runtime.call.array_libraries import numpy_library
 from pipeline.runtime.call.array_library import ArrayLibrary
+from pipeline.runtime.call.fast_path import FastPath, suits
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.result_pool import ResultMemory
+from pipeline.runtime.call.sized_path import SizedPath, sized_path
 from pipeline.runtime.call.slot_layout import SlotLayout, Slots
 from pipeline.runtime.call.vmapped import call_each, is_vmapped
 from pipeline.runtime.call.workspace import Workspace
@@ -134,10 +135,14 @@ class Executable:
         self._result_memory = ResultMemory(self.memory.results)
         self._prepared_memory = RecycledMemory(offsets(list(code.kept.values()))[-1])
         self._record = Record(len(code.sites)) if code.sites else None
-        self._fast: fast_path.FastPath | None = None
-        if not code.externals and fast_path.suits(signature, self._layout):
-            entry = self._native.tensor_entry()
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, entry)
+        self._fast = None if code.externals else self._short_way()
+
+    def _short_way(self) -> FastPath | SizedPath | None:
+        """How most calls go, if there is a shorter way than the one that checks everything."""
+        prepared = self.signature, self._layout, self._workspace, self._result_memory
+        if suits(self.signature, self._layout):
+            return FastPath(*prepared, self._native.tensor_entry())
+        return sized_path(*prepared)
 
     def share_workspace(self, other: Executable) -> None:
         """Has the temporaries of both lie in the same memory: a call of one never happens inside a call of the other.

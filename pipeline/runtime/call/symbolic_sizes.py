@@ -11,28 +11,26 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
+_SIGNS: dict[type[ast.operator] | type[ast.cmpop], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
 }
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Invert: operator.not_}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+_PREFIXES: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "not "}  # what is inverted is a condition
 #: The functions of torch's symbolic sizes, by the names that they print.
-_CALLS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Max": max,
     "Min": min,
     "Mod": operator.mod,
@@ -69,13 +67,34 @@ _CALLS: dict[str, Callable[..., Any]] = {
 
 def evaluate(expression: str, symbols: Mapping[str, int]) -> Any:
     """The value of an expression whose symbols are known; raises `PipelineError` for one that isn't arithmetic."""
-    return _value(_parse(expression), expression, symbols)
+    if not names(expression) <= symbols.keys():
+        raise PipelineError(f"size {expression!r}: cannot be computed from {dict(symbols)}")
+    return _function(expression)(symbols)
+
+
+def in_python(expression: str, places: Mapping[str, str]) -> str:
+    """The expression as Python with `FUNCTIONS` and what stands there for each symbol.
+
+    Raises `PipelineError` for one that isn't arithmetic: it may come from a file.
+    """
+    return _text(_parse(expression), expression, places)
+
+
+def python_function(parameters: str, body: str) -> Callable[..., Any]:
+    """A function whose body is made of what `in_python` gives."""
+    function: Callable[..., Any] = eval(f"lambda {parameters}: {body}", {"__builtins__": {}, **FUNCTIONS})
+    return function
+
+
+@functools.cache
+def _function(expression: str) -> Callable[[Mapping[str, int]], Any]:
+    return python_function("symbols", in_python(expression, {name: f"symbols[{name!r}]" for name in names(expression)}))
 
 
 def names(expression: str) -> frozenset[str]:
     """The symbols of an expression."""
     found = (node.id for node in ast.walk(_parse(expression)) if isinstance(node, ast.Name))
-    return frozenset(name for name in found if name not in _CALLS)
+    return frozenset(name for name in found if name not in FUNCTIONS)
 
 
 def solve(expression: str, value: int, symbols: Mapping[str, int]) -> tuple[str, int] | None:
@@ -103,20 +122,20 @@ def _parse(expression: str) -> ast.expr:
         raise PipelineError(f"size {expression!r}: not an expression") from None
 
 
-def _value(node: ast.expr, expression: str, symbols: Mapping[str, int]) -> Any:
-    def value(inner: Any) -> Any:
-        return _value(inner, expression, symbols)
+def _text(node: ast.expr, expression: str, places: Mapping[str, str]) -> str:
+    def text(inner: ast.expr) -> str:
+        return _text(inner, expression, places)
 
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return node.value
-    if isinstance(node, ast.Name) and node.id in symbols:
-        return symbols[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        return _BINARY[type(node.op)](value(node.left), value(node.right))
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
-        return _UNARY[type(node.op)](value(node.operand))
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
-        return _COMPARISONS[type(node.ops[0])](value(node.left), value(node.comparators[0]))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
-        return _CALLS[node.func.id](*map(value, node.args))
-    raise PipelineError(f"size {expression!r}: cannot be computed from {dict(symbols)}")
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and math.isfinite(node.value):
+        return repr(node.value)
+    if isinstance(node, ast.Name) and node.id in places:
+        return places[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
+        return f"({text(node.left)} {_SIGNS[type(node.op)]} {text(node.right)})"
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _PREFIXES:
+        return f"({_PREFIXES[type(node.op)]}{text(node.operand)})"
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SIGNS:
+        return f"({text(node.left)} {_SIGNS[type(node.ops[0])]} {text(node.comparators[0])})"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+        return f"{node.func.id}({', '.join(map(text, node.args))})"
+    raise PipelineError(f"size {expression!r}: is not arithmetic")

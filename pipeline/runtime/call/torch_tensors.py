@@ -91,7 +91,8 @@ class TorchTensors:
         raw = raw_bytes(memory, address, math.prod(shape) * DTYPE_BYTES[dtype])
         if not len(raw):
             return self.empty(shape, dtype)
-        return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).resize_(shape)  # a view would not be a leaf
+        line = self._torch.frombuffer(raw, dtype=self._dtypes[dtype])
+        return line if len(shape) == 1 else line.resize_(shape)  # a view would not be a leaf
 
     def permuted(self, array: Any, permutation: Sequence[int]) -> Any:
         """A view with its dims in another order."""
