@@ -212,3 +212,38 @@ def test_names_that_a_file_says_and_that_there_are_not(condition):
 def guarded(condition):
     argument = Argument("x", "tensor", TensorType("float32", ("s0",)))
     return Signature((argument,), LEAF, (), (), LEAF, guards=(Guard(condition, "a line"),))
+
+
+def test_arguments_that_are_written_to():
+    """A step of an optimizer, without one."""
+
+    def step(parameter, momentum, gradient):
+        momentum.mul_(0.9).add_(gradient)
+        parameter.sub_(momentum)
+        return momentum.sum(), gradient * 2
+
+    def args(count):
+        return [nn.Parameter(torch.ones(count)), torch.zeros(count), torch.arange(float(count))]
+
+    with torch.no_grad():
+        exe = pipeline.compile(step, tuple(args(5)), dynamic_shapes=({0: ANY},) * 3)
+        for count in (5, 9, 1, 0):
+            given, expected = args(count), [one.detach().clone() for one in args(count)]
+            for _ in range(2):
+                versions = [one._version for one in given]
+                result = short(exe, *given)
+                torch.testing.assert_close(result, step(*expected))
+                torch.testing.assert_close([one.detach() for one in given], expected)
+                moved = [one._version - before for one, before in zip(given, versions, strict=True)]
+                assert moved == [1, 1, 0]
+        shared, line = torch.zeros(8), torch.zeros(5)
+        for bad in ((shared[:5], shared[3:]), (line, line)):
+            assert short(exe, *bad, torch.ones(5)) is NotImplemented
+            with pytest.raises(ArgumentError, match="shares memory"):
+                exe(*bad, torch.ones(5))
+        assert not shared.any()
+        wide = torch.zeros(5, 2)
+        assert short(exe, wide[:, 0], line, torch.ones(5)) is NotImplemented
+        exe(wide[:, 0], line, torch.ones(5))
+        assert torch.equal(wide[:, 0], -torch.ones(5))
+        assert not wide[:, 1].any()

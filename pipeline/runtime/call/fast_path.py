@@ -180,7 +180,7 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
         or layout.profile is not None
         or layout.kept
         or any(dims for _, _, dims, _ in layout.argument_slots)
-        or not _writes_in_place(signature, layout)
+        or not writes_in_place(signature, layout)
     ):
         return False
     arguments, results = signature.arguments, signature.results
@@ -197,10 +197,10 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
     )
 
 
-def _writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
+def writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
     """Whether all that is mutated are arguments to which the code writes itself, which it does before no check."""
-    moved = {index for index, _, _, _ in layout.moved}
-    in_place = all(mutation.argument is not None and mutation.result not in moved for mutation in signature.mutations)
+    made = {index for index, *_ in (*layout.moved, *layout.kept)}
+    in_place = all(mutation.argument is not None and mutation.result not in made for mutation in signature.mutations)
     return in_place and not (signature.mutations and layout.status is not None)
 
 

@@ -1,8 +1,8 @@
 """The short way of a call whose sizes are known at the call only: of arguments, and of results that the code allocates.
 
 `fast_path` is for code that knows all sizes. This takes tensors of torch and ints by position, each checked in a
-microsecond, and their sizes by one function (`size_check`). What it does not expect it leaves to `Executable`'s own
-checks, which then find what is wrong and say so.
+microsecond, and their sizes by one function (`size_check`), and has code write to tensors in place. What it does not
+expect it leaves to `Executable`'s own checks, which then find what is wrong and say so.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import ctypes
 import sys
 from typing import Any
 
+from pipeline.runtime.call.arguments import is_shared
 from pipeline.runtime.call.array_libraries import torch_library
-from pipeline.runtime.call.fast_path import collector, is_flat
+from pipeline.runtime.call.fast_path import collector, is_flat, writes_in_place
 from pipeline.runtime.call.result_pool import ResultMemory
 from pipeline.runtime.call.size_check import Fits, size_check
 from pipeline.runtime.call.slot_layout import SlotLayout
@@ -42,6 +43,8 @@ class SizedPath:
             (*_kind(argument), *places.get(index, unread)) for index, argument in enumerate(signature.arguments)
         ]
         self._count = len(self._arguments)
+        self._written = frozenset(one.argument for one in signature.mutations if one.argument is not None)
+        self._mark_written = torch.autograd.graph.increment_version
         self._permuted = {one.index: one.permutation for one in signature.results if one.permutation}
         self._results = [(one.index, one.kind == "number") for one in signature.results]
         self._is_one = signature.result_tree == LEAF
@@ -55,10 +58,10 @@ class SizedPath:
             return NotImplemented
         slots, layout = self._copy(weights.template), self._layout
         try:
-            held = self._fill(slots, args)
+            read = self._fill(slots, args)
         except (RuntimeError, ArithmeticError, ValueError):  # nested, or in torch.func; a condition without a value
             return NotImplemented
-        if held is None:
+        if read is None or (self._written and self._is_shared(read, weights)):
             return NotImplemented
         computed = {}
         for index, slot, shape, dtype in layout.moved:
@@ -77,12 +80,15 @@ class SizedPath:
         computed |= layout.allocated_results(slots, self._library)
         if layout.status is not None and slots[failure]:
             return NotImplemented
+        if self._written:
+            self._mark_written([args[number] for number in self._written])
         return self._handed_out(computed)
 
-    def _fill(self, slots: Any, args: tuple[Any, ...]) -> list[Any] | None:
-        """Writes addresses, sizes and numbers; returns what the code reads, None for what does not fit."""
+    def _fill(self, slots: Any, args: tuple[Any, ...]) -> dict[int, Any] | None:
+        """Writes addresses, sizes and numbers; returns the tensors that are read, None for what does not fit."""
         tensors, strided = self._tensors, self._strided
-        held, sizes = [], []
+        read: dict[int, Any] = {}
+        sizes: list[Any] = []
         for arg, (dtype, rank, slot, dims) in zip(args, self._arguments, strict=True):
             if dtype is None:
                 if type(arg) is not int or not _LEAST <= arg <= _MOST:
@@ -93,6 +99,8 @@ class SizedPath:
             if type(arg) not in tensors or arg.layout is not strided or arg.dtype is not dtype or not arg.is_cpu:
                 return None
             if not arg.is_contiguous() or arg.is_neg() or arg.is_conj():
+                if len(sizes) in self._written:
+                    return None
                 arg = self._library.contiguous(arg)
             shape, address = arg.shape, arg.data_ptr()
             if len(shape) != rank:
@@ -104,9 +112,16 @@ class SizedPath:
             slots[slot] = address
             for place, dim in dims:
                 slots[place] = shape[dim]
-            held.append(arg)
+            read[len(sizes)] = arg
             sizes.append(shape)
-        return held if self._fits(*sizes) else None
+        return read if self._fits(*sizes) else None
+
+    def _is_shared(self, read: dict[int, Any], weights: BoundWeights) -> bool:
+        """Whether an argument that is written to shares memory with another one, or with a weight."""
+        places = [
+            (start := arg.data_ptr(), start + arg.nbytes, True, number in self._written) for number, arg in read.items()
+        ]
+        return is_shared([*places, *((begin, end, False, False) for _, begin, end in weights.extents)])
 
     def _handed_out(self, computed: dict[int, Any]) -> Any:
         """The results in the model's structure."""
@@ -127,7 +142,7 @@ def sized_path(
     if (
         "torch" not in sys.modules
         or layout.profile is not None
-        or signature.mutations
+        or not writes_in_place(signature, layout)
         or "tensor" not in kinds
         or not kinds <= {"tensor", "int"}
         or not {result.kind for result in signature.results} <= {"computed", "number"}
