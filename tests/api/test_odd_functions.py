@@ -12,7 +12,7 @@ ODD = {**{function.__name__: function for function in FUNCTIONS}, **LINES}
 
 #: torch.export captures none of these, or there is nothing to capture.
 REFUSED = {
-    *("raises", "loops_on_values", "a branch on a number", "numpy", "a set", "combinations"),
+    *("raises", "loops_on_values", "a branch on a number", "numpy", "a set"),
     *("an address", "a copy", "an extreme of nothing", "shapes that do not fit", "a place outside"),
     *("a computed place outside", "division by 0", "nested tensors", "masked tensors", "equality", "membership"),
     "one hot",
