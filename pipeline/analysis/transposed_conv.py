@@ -11,7 +11,7 @@ All results i = stride * block + phase of one phase multiply the same taps by el
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, gcd, prod
@@ -184,8 +184,8 @@ def taps_of_phase(view: LinalgOp, loop: int) -> ir.AffineExpr | None:
     kind = view.operands[1].type if TAPS in view.op.attributes else None
     if not isinstance(kind, ir.ShapedType):
         return None
-    numbers, places = list(ir.DenseI64ArrayAttr(view.op.attributes[TAPS])), list(view.maps[1].results)
-    for dim, phases, elements in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False):
+    places = list(view.maps[1].results)
+    for dim, phases, elements in _filled_up(view.op):
         there = {dim, phases} <= set(range(len(places))) and not kind.is_dynamic_dim(phases)
         if there and places[dim] == ir.AffineDimExpr.get(loop):
             return ir.AffineExpr.get_ceil_div(places[phases] * -1 + elements, kind.get_dim_size(phases))
@@ -196,11 +196,16 @@ def renumber_taps(op: ir.Operation, dims: Sequence[int | None]) -> None:
     """Says of a convolution's weight where its dims lie now; None for one that is no longer whole."""
     if TAPS not in op.attributes:
         return
-    numbers = list(ir.DenseI64ArrayAttr(op.attributes[TAPS]))
-    pairs = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False)
-    moved = [(dims[taps], dims[phases], elements) for taps, phases, elements in pairs]
+    places = dict(enumerate(dims))
+    moved = [(places.get(taps), places.get(phases), elements) for taps, phases, elements in _filled_up(op)]
     left = [number for pair in moved if None not in pair for number in pair]
     op.attributes[TAPS] = ir.DenseI64ArrayAttr.get(left)
+
+
+def _filled_up(op: ir.Operation) -> Iterator[tuple[int, int, int]]:
+    """The dims of a convolution's weight that were filled up, as TAPS has them: taps, phases, elements."""
+    numbers = list(ir.DenseI64ArrayAttr(op.attributes[TAPS]))
+    return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False)
 
 
 def _filled(size: int | None) -> float:
