@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Images of containers forbid Python to keep bytecode. Every process that a test starts would compile 600 modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: gpu-check bench bench-language bench-shapes bench-train demo test test-quick checks format lint types lit pytest docs setup
+.PHONY: gpu-check bench bench-language bench-shapes bench-train demo test test-all test-quick checks format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -35,7 +35,13 @@ types: setup
 lit: setup
 	$(BIN)/lit -q lit_tests
 
+# Of tests with many cases some, others with each day that has a commit; all of them have had their turn after five.
+TURN ?= $(shell git log -1 --format=%cd --date=format:%j)
 pytest: setup
+	$(BIN)/pytest -n auto --dist worksteal --turn=$(or $(TURN),0)
+
+# The same with all cases: hours on two processors.
+test-all: checks
 	$(BIN)/pytest -n auto --dist worksteal
 
 # For the daily round: what tests/quick.txt names is of every kind, and takes a minute or two.

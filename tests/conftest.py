@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from turns import items_of_turn
 
 os.environ["PIPELINE_CACHE_SIZE"] = "0"
 
@@ -50,6 +51,26 @@ def threads_of_its_own():
     yield
     if torch and torch.get_num_threads() != before:
         torch.set_num_threads(before)
+
+
+def pytest_addoption(parser):
+    """`make test` names a turn; who names none has all cases."""
+    parser.addoption("--turn", type=int, metavar="N", help="of tests with many cases, some: those of turn N")
+
+
+def pytest_report_header(config):
+    """What repeats a run."""
+    turn = config.getoption("turn")
+    return None if turn is None else f"cases of turn {turn}"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves the cases of other turns out."""
+    turn = config.getoption("turn")
+    if turn is not None:
+        taken = items_of_turn(items, turn)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(taken)])
+        items[:] = taken
 
 
 def pytest_configure(config):

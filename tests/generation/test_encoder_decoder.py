@@ -10,6 +10,7 @@ import torch
 import transformers as tf
 from generation.small_models import VOCABULARY, prompt
 from generation.test_cache_in_place import in_buffers
+from host import DOTS
 from tokenizers import Tokenizer, models, pre_tokenizers
 from updates.support import remarks
 
@@ -173,7 +174,8 @@ def test_products_of_bytes():
     lm = pipeline.generation.compile(model, 32, max_source_length=32, weights="int8", activations="int8")
     for entry in (lm.prefill, lm.decode):
         said = [one for one in entry.remarks if one.pass_name == "contract-in-int8"]
-        assert sum(one.kind == "passed" for one in said) >= 7
+        passed = sum(one.kind == "passed" for one in said)
+        assert passed >= 7 if DOTS else passed == 0
     ids, mask = sources(1, 13)
     text = model.generate(ids, attention_mask=mask, max_new_tokens=15)
     got = teacher_forced(lm, ids, mask, text)
