@@ -1,5 +1,6 @@
 """Which cases of a test that has many `make test` runs: some, and others on another day."""
 
+import itertools
 import math
 
 #: Of as many neighbours one is taken, and as many turns have them all.
@@ -16,12 +17,12 @@ def items_of_turn(items, turn):
 
 
 def cases_of_turn(cases, turn):
-    """One of `NEIGHBOURS` neighbours at most, and two at least where there are two; `NEIGHBOURS` turns have all.
+    """One of `NEIGHBOURS` neighbours at most; as many turns have all.
 
     Each block of neighbours gives the case of another place, so that where dtypes, say, come round again and again, a
     turn does not have all sizes of one dtype.
     """
-    count = min(len(cases), max(2, math.ceil(len(cases) / NEIGHBOURS)))
+    count = math.ceil(len(cases) / NEIGHBOURS)
     borders = [block * len(cases) // count for block in range(count + 1)]
-    blocks = [cases[start:end] for start, end in zip(borders, borders[1:], strict=False)]
+    blocks = [cases[start:end] for start, end in itertools.pairwise(borders)]
     return [block[(turn + place) % len(block)] for place, block in enumerate(blocks)]

@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers as tf
 from generation.small_models import eager, prompt, small_model
+from host import BF16_DOTS
 
 import pipeline
 from pipeline.runtime.weights import weight_binding
@@ -57,7 +58,7 @@ def runs(monkeypatch):
     ("options", "least"),
     [
         ({}, 1.0),
-        ({"precision": "bf16"}, 0.5),
+        ({"precision": "bf16"}, 0.5 if BF16_DOTS else 1.0),
         ({"weights": "int8"}, 0.25),
         ({"weights": "int4", "group": 16}, 0.125 + 2 / 16 / 4),
     ],

@@ -33,6 +33,21 @@ def test_16_bit_floats_round_after_each_op(dtype):
     _run(lambda a, b: a @ b.t(), a, b, tolerance=2e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_rounding_to_integers(dtype):
+    """Ties, numbers without room for a fraction, zeros with signs, what is not finite."""
+    bounds = [2.0**power + part for power in (23, 24, 31, 33, 51, 52, 53) for part in (-1, -0.5, 0, 0.5, 1.5)]
+    near = [math.nextafter(half, end) for half in (0.5, 1.5, 2.5, 3.5) for end in (0, half, math.inf)]
+    x = torch.tensor([0.0, *near, *bounds, 65504.0, 1e300, math.inf, math.nan], dtype=torch.float64).to(dtype)
+    x = torch.cat([x, -x])
+
+    def roundings(x):
+        results = x.round(), x.floor(), x.ceil(), x.trunc(), x.frac(), x.round(decimals=1), x.remainder(3), x.fmod(3)
+        return *results, x.round().signbit()
+
+    _run(roundings, x, tolerance=0)
+
+
 def test_rounding_to_16_bits():
     x = torch.randn(4000) * torch.logspace(-9, 6, 4000)
     x = torch.cat([x, torch.tensor([0.0, -0.0, 65519.0, 65520.0, float("inf"), -float("inf"), float("nan"), 2.0**-25])])

@@ -48,6 +48,7 @@ COPIED_VIEWS = (aten.as_strided.default, aten.unfold.default)
 _TORCHS = (
     aten.addmv.default,
     aten.logaddexp.default,
+    aten.logaddexp2.default,
     aten.mish_backward.default,
     aten.rrelu_with_noise_backward.default,
     aten.silu_backward.default,

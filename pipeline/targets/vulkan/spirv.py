@@ -45,6 +45,7 @@ LEGALIZE = """
       ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,sin,cos,tan,asin,acos,atan,atan2
       exact=false
     },
+    round-doubles-by-floor,
     canonicalize,
     cse,
     compare-in-32-bits,

@@ -41,6 +41,22 @@ def _gelu_tanh(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + inner.tanh())
 
 
+@replaces(aten.elu.default)
+def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """elu(x) → where(x > 0, scale * x, alpha * scale * expm1(input_scale * x)); torch-mlir's exp(x) - 1 cancels."""
+    return torch.where(x > 0, x * scale, (x * input_scale).expm1() * (alpha * scale))
+
+
+@replaces(aten.round.decimals)
+def round_to_decimals(x: Tensor, *, decimals: int) -> Tensor:
+    """round(x, decimals) → round(x * 10^decimals) / 10^decimals, and the other way round for negative ones."""
+    return in_float32(lambda x: _round_to(10.0 ** abs(decimals), decimals < 0, x))(x)
+
+
+def _round_to(power: float, is_above_one: bool, x: Tensor) -> Tensor:
+    return (x / power).round() * power if is_above_one else (x * power).round() / power
+
+
 @replaces(aten.mish.default)
 def mish(x: Tensor) -> Tensor:
     """mish(x) = x * tanh(log(1 + e)), e = exp(x) → x * n / (n + 2), where n = e² + 2 e: one exponential for three."""
