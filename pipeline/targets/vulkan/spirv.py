@@ -47,6 +47,7 @@ LEGALIZE = """
     },
     round-doubles-by-floor,
     canonicalize,
+    ask-bits-for-nan,
     cse,
     compare-in-32-bits,
     saturate-index-casts
