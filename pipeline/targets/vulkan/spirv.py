@@ -46,6 +46,7 @@ LEGALIZE = """
       exact=false
     },
     round-doubles-by-floor,
+    expand-remainders,
     canonicalize,
     ask-bits-for-nan,
     cse,
