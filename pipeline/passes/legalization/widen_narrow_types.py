@@ -132,13 +132,11 @@ def _access(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type]) -
     kind = operands[0] if op.name == "memref.load" else operands[1]
     if str(_element(kind)) != "i1":
         return
-    word = ir.IntegerType.get_signless(32)
     if op.name == "memref.store":
-        op.operands[0] = arith.ExtUIOp(word, op.operands[0]).result
+        op.operands[0] = arith.ExtUIOp(_word(0).type, op.operands[0]).result
         return
     loaded = memref.LoadOp(op.operands[0], list(op.operands)[1:]).result
-    zero = arith.ConstantOp(word, 0).result
-    replace(op, [arith.CmpIOp(arith.CmpIPredicate.ne, loaded, zero).result])
+    replace(op, [arith.CmpIOp(arith.CmpIPredicate.ne, loaded, _word(0)).result])
 
 
 def _constant(op: ir.Operation, kind: ir.Type) -> None:
@@ -156,18 +154,64 @@ def _compare(op: ir.Operation, kind: ir.Type) -> None:
 
 
 def _bitcast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
-    """Between i16 and bf16 by shifts; nothing makes others."""
-    word, sixteen = ir.IntegerType.get_signless(32), arith.ConstantOp(ir.IntegerType.get_signless(32), 16).result
+    """Between i16 and floats of 16 bits; nothing makes others."""
+    (value,) = op.operands
     if isinstance(source, ir.BF16Type):
-        bits = arith.BitcastOp(word, op.operands[0]).result
-        replace(op, [arith.ShRSIOp(bits, sixteen).result])
+        bits = arith.BitcastOp(_word(0).type, value).result
+        replace(op, [arith.ShRSIOp(bits, _word(16)).result])
     elif isinstance(result, ir.BF16Type):
-        bits = arith.ShLIOp(op.operands[0], sixteen).result
+        bits = arith.ShLIOp(value, _word(16)).result
         replace(op, [arith.BitcastOp(ir.F32Type.get(), bits).result])
+    elif isinstance(source, ir.F16Type):
+        replace(op, [_bits_of_f16(value)])
+    elif isinstance(result, ir.F16Type):
+        replace(op, [_f16_of_bits(value)])
     else:
         raise refusal(
             op, f"a bit cast from {source} to {result} is not supported on this device; compile it for the target cpu"
         )
+
+
+#: What the exponents of f32 are more than those of f16.
+_BIASES_APART = 127 - 15
+
+
+def _bits_of_f16(value: ir.Value) -> ir.Value:
+    """The bits of an f32 as an f16, which has it exactly, sign-extended; of NaN the first ones."""
+    bits = arith.BitcastOp(_word(0).type, value).result
+    size = arith.AndIOp(bits, _word(0x7FFFFFFF)).result
+    sign = arith.AndIOp(arith.ShRSIOp(bits, _word(16)).result, _word(-0x8000)).result
+    shifted = arith.ShRUIOp(size, _word(13)).result
+    normal = arith.SubIOp(shifted, _word(_BIASES_APART << 10)).result
+    steps = arith.ConstantOp(ir.F32Type.get(), 2.0**24).result
+    scaled = arith.MulFOp(arith.BitcastOp(steps.type, size).result, steps).result
+    tiny = arith.FPToSIOp(_word(0).type, scaled).result
+    special = arith.OrIOp(arith.AndIOp(shifted, _word(0x3FF)).result, _word(0x7C00)).result
+    found = _where_less(size, (_BIASES_APART + 1) << 23, tiny, normal)
+    return arith.OrIOp(_where_less(size, 0xFF << 23, found, special), sign).result
+
+
+def _f16_of_bits(bits: ir.Value) -> ir.Value:
+    """The f32 that an f16 of these bits is."""
+    kind = ir.F32Type.get()
+    size = arith.AndIOp(bits, _word(0x7FFF)).result
+    sign = arith.ShLIOp(arith.ShRSIOp(bits, _word(15)).result, _word(31)).result
+    shifted = arith.ShLIOp(size, _word(13)).result
+    normal = arith.AddIOp(shifted, _word(_BIASES_APART << 23)).result
+    step = arith.ConstantOp(kind, 2.0**-24).result
+    tiny = arith.BitcastOp(normal.type, arith.MulFOp(arith.SIToFPOp(kind, size).result, step).result).result
+    special = arith.OrIOp(shifted, _word(0xFF << 23)).result
+    found = _where_less(size, 0x400, tiny, normal)
+    return arith.BitcastOp(kind, arith.OrIOp(_where_less(size, 0x7C00, found, special), sign).result).result
+
+
+def _where_less(value: ir.Value, bound: int, below: ir.Value, otherwise: ir.Value) -> ir.Value:
+    is_less = arith.CmpIOp(arith.CmpIPredicate.slt, value, _word(bound)).result
+    return arith.SelectOp(is_less, below, otherwise).result
+
+
+def _word(number: int) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), number).result
 
 
 _CASTS = {
@@ -220,15 +264,10 @@ def _normal(value: ir.Value, kind: ir.Type) -> ir.Value:
 
 def _round_bits(value: ir.Value, dropped: int) -> ir.Value:
     """An f32 with its last `dropped` mantissa bits rounded away; NaN stays NaN."""
-    word = ir.IntegerType.get_signless(32)
-
-    def number(value: int) -> ir.Value:
-        return arith.ConstantOp(word, value - (1 << 32) if value >> 31 else value).result
-
-    bits = arith.BitcastOp(word, value).result
-    odd = arith.AndIOp(arith.ShRUIOp(bits, number(dropped)).result, number(1)).result
-    up = arith.AddIOp(arith.AddIOp(bits, number((1 << (dropped - 1)) - 1)).result, odd).result
-    cut = arith.AndIOp(up, number(0xFFFFFFFF >> dropped << dropped)).result
+    bits = arith.BitcastOp(_word(0).type, value).result
+    odd = arith.AndIOp(arith.ShRUIOp(bits, _word(dropped)).result, _word(1)).result
+    up = arith.AddIOp(arith.AddIOp(bits, _word((1 << (dropped - 1)) - 1)).result, odd).result
+    cut = arith.AndIOp(up, _word(-(1 << dropped))).result
     rounded = arith.BitcastOp(ir.F32Type.get(), cut).result
     is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
     return arith.SelectOp(is_nan, value, rounded).result

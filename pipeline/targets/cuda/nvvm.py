@@ -21,6 +21,7 @@ LEGALIZE = """
     convert-through-f32,
     {rounding}
     func.func(arith-expand{{include-bf16=1}}),
+    expand-remainders,
     canonicalize,
     cse
 """

@@ -48,7 +48,7 @@ LEGALIZE = """
     round-doubles-by-floor,
     expand-remainders,
     canonicalize,
-    ask-bits-for-nan,
+    keep-nan,
     cse,
     compare-in-32-bits,
     saturate-index-casts
