@@ -86,3 +86,27 @@ func.func private @wide(%x: memref<?xf32>, %y: memref<?xi64>) attributes {pipeli
   memref.store %j, %y[%c0] : memref<?xi64>
   return
 }
+
+// -----
+
+// The bits of an f16: those of the f32 with a smaller exponent, steps of 2^-24 below 2^-14, all ones for infinity.
+
+// CHECK-LABEL: func.func private @half_bits
+// CHECK-SAME: memref<?xf32>
+// CHECK: %[[NORMAL:.*]] = arith.subi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[TINY:.*]] = arith.fptosi %{{.*}} : f32 to i32
+// CHECK: %[[FINITE:.*]] = arith.select %{{.*}}, %[[TINY]], %[[NORMAL]] : i32
+// CHECK: arith.select %{{.*}}, %[[FINITE]], %{{.*}} : i32
+// CHECK: %[[TINY:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.bitcast %[[TINY]] : f32 to i32
+// CHECK-NOT: f16
+func.func private @half_bits(%x: memref<?xf16>) attributes {pipeline.dispatch = "half_bits"} {
+  %c0 = arith.constant 0 : index
+  %v = memref.load %x[%c0] : memref<?xf16>
+  %b = arith.bitcast %v : f16 to i16
+  %one = arith.constant 1 : i16
+  %n = arith.addi %b, %one : i16
+  %w = arith.bitcast %n : i16 to f16
+  memref.store %w, %x[%c0] : memref<?xf16>
+  return
+}

@@ -42,6 +42,8 @@ class KeepNaN(PatternPass):
     def compare(self, comparison: ir.Operation) -> bool:
         """cmpf ugt %x, %y   ->   (cmpf ogt %x, %y) or (bits of %x are NaN's) or (bits of %y are NaN's)"""
         predicate = _Predicate(ir.IntegerAttr(comparison.attributes["predicate"]).value)
+        if predicate not in (_Predicate.ORD, _Predicate.UNO, *_OF_NUMBERS):
+            return False
         left, right = comparison.operands
         with before(comparison):
             nans = [_is_nan(value) for value in dict.fromkeys((left, right)) if not _is_number(value)]
@@ -49,10 +51,8 @@ class KeepNaN(PatternPass):
                 value = _not(_any(nans))
             elif predicate == _Predicate.UNO:
                 value = _any(nans)
-            elif predicate in _OF_NUMBERS:
-                value = _any([arith.CmpFOp(_OF_NUMBERS[predicate], left, right).result, *nans])
             else:
-                return False
+                value = _any([arith.CmpFOp(_OF_NUMBERS[predicate], left, right).result, *nans])
             replace(comparison, [value])
         return True
 

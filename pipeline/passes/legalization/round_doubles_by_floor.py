@@ -14,8 +14,8 @@ from pipeline.passmanager.patterns import PatternPass, pattern
 class RoundDoublesByFloor(PatternPass):
     """Replace roundeven of f64 by floor, which takes one more where the rest says so.
 
-    Mesa 22.3 on processors with AVX2 rounds ties of f64 toward 0, and leaves numbers above 2 ** 24 as they are, whatever
-    their fraction. Remove when the oldest Mesa that is supported does not.
+    Mesa 22.3 on processors with AVX2 rounds ties of f64 toward 0, and leaves numbers above 2 ** 24 as they are,
+    whatever their fraction. Remove when the oldest Mesa that is supported does not.
     """
 
     name: ClassVar[str] = "round-doubles-by-floor"
