@@ -50,8 +50,8 @@ def test_16_bit_floats_round_after_each_op(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
 def test_remainders_are_exact(dtype):
-    x = torch.tensor([7.0, -7.5, 1e4, 3e-7, 0.0, 5.0, math.inf, 2.0, math.nan, 6e4, 0.3], dtype=dtype)
-    y = torch.tensor([0.3, 2.0, -0.7, 2e-7, 1.0, math.inf, 2.0, 0.0, 1.0, 0.1, 0.3], dtype=dtype)
+    x = torch.tensor([7.0, -7.5, 1e4, 3e-7, 0.0, 5.0, math.inf, 2.0, math.nan, 6e4, 0.3, 2.0**60], dtype=dtype)
+    y = torch.tensor([0.3, 2.0, -0.7, 2e-7, 1.0, math.inf, 2.0, 0.0, 1.0, 0.1, 0.3, 2.0**58], dtype=dtype)
 
     def function(x, y):
         return x.fmod(y), x.remainder(y), (x * 2**14).fmod(0.3), x // y

@@ -40,6 +40,7 @@ PREDICATES = {
     **_named(torch, "isfinite", "isinf", "isnan", "isneginf", "isposinf", "logical_not", "signbit"),
     "equal to itself": lambda x: x == x,
     "unequal to itself": lambda x: x != x,
+    "sign of nothing": lambda x: (x * 0.0).nan_to_num().signbit() ^ (x * -0.0).nan_to_num().signbit(),
     "not less": lambda x: ~(x < 0),
     "not more": lambda x: torch.logical_not(x > 0),
     "at least": lambda x: x >= 0,
