@@ -53,7 +53,7 @@ PAIRS = {
     "clamp": lambda x, y: torch.clamp(x, y, y + 1),
     "where less": lambda x, y: torch.where(x < y, x, y),
     "where not less": lambda x, y: torch.where(~(x < y), x, y),
-    "lost in a sum": lambda x, y: (x - ((x + y) - y), (x - y) + y, y - (x + y)),
+    "lost in a sum": lambda x, y: (x - ((x + y) - y), (x - y) + y, y - (x + y), (x + y) + (1 - x)),
 }
 
 

@@ -93,11 +93,16 @@ class KeepNaN(PatternPass):
 
 
 def _cancels(inner: ir.Value, other: ir.Value) -> bool:
-    """Whether one sum is inside of another one, and both have an operand in common, or a constant each."""
-    op = defining_op(inner)
-    if op is None or op.name not in ("arith.addf", "arith.subf"):
-        return False
-    return other in list(op.operands) or (_constant(other) is not None and any(map(_is_number, op.operands)))
+    """Whether one sum is inside of another one, and both have a term in common, or a constant each."""
+    terms, others = _terms(inner), _terms(other)
+    shared = terms & others or all(any(map(_is_number, values)) for values in (terms, others))
+    return bool(shared) and terms != {inner}
+
+
+def _terms(value: ir.Value) -> set[ir.Value]:
+    """Those of a sum; other values are one."""
+    op = defining_op(value)
+    return set(op.operands) if op is not None and op.name in ("arith.addf", "arith.subf") else {value}
 
 
 def _nan_of(total: ir.Value) -> ir.Value:
