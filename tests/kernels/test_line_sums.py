@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from function_model import Function
+from host import VECTOR_BYTES
 
 import pipeline
 
@@ -135,7 +136,8 @@ def test_panels_of_weights_are_read_as_they_lie(shape, dtype):
     model = torch.nn.Linear(*shape).to(dtype).eval().requires_grad_(False)
     x = torch.randn(1, shape[0], dtype=dtype)
     executable = pipeline.compile(model, (x,))
-    assert any("panels of 32 columns" in remark.reason for remark in executable.remarks) or dtype == torch.float64
+    panels = f"panels of {2 * VECTOR_BYTES // 4} columns"
+    assert any(panels in remark.reason for remark in executable.remarks) or dtype == torch.float64
     assert not any(CHOSEN in remark.reason for remark in executable.remarks)
     exact = torch.nn.functional.linear(x.double(), model.weight.double(), model.bias.double())
     error, of_eager = ((found.double() - exact).abs().max().item() for found in (executable(x), model(x)))
