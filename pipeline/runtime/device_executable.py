@@ -282,9 +282,8 @@ class DeviceExecutable(Executable):
 
     def _put(self, array: np.ndarray, dtype: str) -> View:
         """A copy of an array on the device, its elements stored as `dtype`."""
-        array = as_seen_by_code(array)
-        view = self._new(dtype, array.shape)
-        self._device.upload(view, array.astype(numpy_dtype(dtype), copy=False))
+        view = self._new(dtype, as_seen_by_code(array).shape)
+        self._device.upload(view, _as_stored(array, dtype))
         return view
 
     def _prepare(self) -> list[Any]:
@@ -320,8 +319,8 @@ class DeviceExecutable(Executable):
             if mutation.weight in self._on_device:
                 view = self._on_device[str(mutation.weight)]
                 result = computed[mutation.result]
-                array = as_seen_by_code(as_numpy(result.cpu() if is_on_device(result) else result))
-                self._device.upload(view, array.astype(numpy_dtype(view.dtype), copy=False))
+                array = as_numpy(result.cpu() if is_on_device(result) else result)
+                self._device.upload(view, _as_stored(array, view.dtype))
 
 
 def is_on_device(value: Any) -> bool:
@@ -333,6 +332,14 @@ def is_on_device(value: Any) -> bool:
 def _sizes_of(kind: TensorType, seen: Sequence[int]) -> tuple[int, ...]:
     """The sizes of a tensor by those that code sees: pairs, where it is complex."""
     return tuple(seen[:-1] if kind.dtype in PAIRS_OF else seen)
+
+
+def _as_stored(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array with elements of a dtype of the device; bytes in words have the sign that code gives them."""
+    array, stored = as_seen_by_code(array), numpy_dtype(dtype)
+    if array.dtype.kind == "u" and array.itemsize < np.dtype(stored).itemsize:
+        array = array.view(f"i{array.itemsize}")
+    return array.astype(stored, copy=False)
 
 
 def _to_library(array: np.ndarray, kind: TensorType | None, library: ArrayLibrary) -> Any:

@@ -92,6 +92,28 @@ def test_counters_are_compared_with_numbers(shape):
     _run(lambda x: (x.tril(), x.triu(), x.tril(-1), x.triu(1), x.bool().tril()), x, tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_quotients_and_remainders_of_the_least_numbers(dtype):
+    limits = torch.iinfo(dtype)
+    x = torch.tensor([limits.min, limits.min + 1, -8, -7, 0, 1, 7, limits.max - 1, limits.max], dtype=dtype)
+
+    def divided(x):
+        return [(x % n, x.fmod(n), x // n, torch.div(x, n, rounding_mode="trunc")) for n in (1, 2, 3, 7, 100, -3, -100)]
+
+    _run(divided, x, tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.bool], ids=str)
+def test_narrow_arguments_are_compared_with_results(dtype):
+    """A byte of 255 is the same word whether it comes from an argument, a weight or a computation."""
+    x, weight = (torch.tensor(values).to(dtype) for values in ([0, 1, 255, 254, 255, 3], [255, 255, 0, 127, 128, 3]))
+
+    def compared(x):
+        return x.argmax(), x.argmin(), x == (x | weight), x == x.amax(), weight == (weight & x), x.sort(stable=True)
+
+    _run(compared if dtype != torch.bool else lambda x: (x == (x | weight), weight == (weight & x)), x, tolerance=0)
+
+
 def test_division_of_integers_rounds_down():
     x = torch.tensor([-100, -7, -6, 6, 13, 14], dtype=torch.int32)
     _run(lambda x: (x // 7, x % 7, torch.div(x, 7, rounding_mode="trunc"), x.fmod(7)), x, tolerance=0)

@@ -1,4 +1,5 @@
 // RUN: pipeline-opt %s --split-input-file --expand-remainders | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --expand-remainders="integers=true" | FileCheck %s --check-prefix=INTEGERS
 
 // The significand of one number, shifted by the difference of exponents, modulo that of the other one.
 
@@ -35,6 +36,13 @@ func.func @double(%x: f64, %y: f64) -> f64 {
 // CHECK-NEXT: arith.remf %{{.*}} : f16
 // CHECK-NEXT: arith.remsi
 // CHECK-NEXT: return
+
+// Those of integers where asked for.
+
+// INTEGERS-LABEL: func.func @others
+// INTEGERS: %[[QUOTIENT:.*]] = arith.divsi %[[X:.*]], %[[Y:.*]] : i32
+// INTEGERS: %[[WHOLE:.*]] = arith.muli %[[QUOTIENT]], %[[Y]] : i32
+// INTEGERS: arith.subi %[[X]], %[[WHOLE]] : i32
 func.func @others(%v: vector<4xf32>, %h: f16, %i: i32) -> (vector<4xf32>, f16, i32) {
   %a = arith.remf %v, %v : vector<4xf32>
   %b = arith.remf %h, %h : f16

@@ -1,8 +1,8 @@
-"""expand-remainders: remainders of floats are exact, whatever the quotient."""
+"""expand-remainders: remainders are exact, whatever the quotient."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, replace
@@ -15,12 +15,26 @@ class ExpandRemainders(PatternPass):
     """Replace remf of single f32 or f64 by a long division of their significands, as C's fmod has it.
 
     Drivers of GPUs take x - trunc(x / y) * y: that has few digits of a remainder where the quotient is large, and none
-    where it is infinite.
+    where it is infinite. Remainders of integers, where asked for, become those of a division: MLIR's conversion to
+    SPIR-V takes those of magnitudes, and the sign that it gives them is wrong for the least number.
     """
 
     name: ClassVar[str] = "expand-remainders"
     anchor: ClassVar[str] = "func.func"
     mandatory: ClassVar[bool] = True
+
+    integers: bool = field(default=False, metadata={"help": "those of signed integers, too"})
+
+    @pattern("arith.remsi")
+    def divide(self, remainder: ir.Operation) -> bool:
+        """remsi %x, %y   ->   subi %x, (muli (divsi %x, %y), %y)"""
+        if not self.integers:
+            return False
+        x, y = remainder.operands
+        with before(remainder):
+            whole = arith.MulIOp(arith.DivSIOp(x, y).result, y).result
+            replace(remainder, [arith.SubIOp(x, whole).result])
+        return True
 
     @pattern("arith.remf")
     def expand(self, remainder: ir.Operation) -> bool:

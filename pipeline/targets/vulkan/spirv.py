@@ -46,7 +46,7 @@ LEGALIZE = """
       exact=false
     },
     round-doubles-by-floor,
-    expand-remainders,
+    expand-remainders{integers=true},
     canonicalize,
     keep-nan,
     cse,
